@@ -239,7 +239,7 @@ def regret_bound(
     Returns
     -------
     ndarray
-        Requests; NaN where horizon < exploration.
+        Requests; NaN where horizon < exploration, and at level 1 where they are equal.
     """
     min_rate, max_rate = checks.rising("bounds", bounds, above=True)
     radius = exploration_radius(

@@ -72,17 +72,16 @@ def database(memory: str, files: Iterable[Path] = ()) -> Iterator[tuple[Any, Pat
                 file = quoted(folder / "tables.duckdb")
                 connection.execute(f"attach {file} as large; use large")
             yield connection, folder
-        except duckdb.OutOfMemoryException as error:
-            if "failed to offload" in str(error):
+        except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
+            if re.search("No space|failed to offload", str(error)):
                 reason = "no space left for temporary files; TMPDIR names another place"
                 raise OSError(errno.ENOSPC, reason, str(folder.parent)) from None
+            if isinstance(error, duckdb.IOException):
+                raise OSError(errno.EIO, first_line(error), str(folder)) from None
             rule = (
                 f"must be enough to sort the log, got {memory!r}: {first_line(error)}"
             )
             raise ArgumentError("memory", rule) from None
-        except duckdb.IOException as error:
-            code = errno.ENOSPC if "No space" in str(error) else errno.EIO
-            raise OSError(code, first_line(error), str(folder)) from None
 
 
 def _connected(folder, memory):

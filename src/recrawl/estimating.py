@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recrawl import choosing, cluster, formats, reading
+from recrawl import choosing, cluster, reading
 from recrawl.bulk import bulk_days
 from recrawl.dependence import Dependence, measured
 from recrawl.drift import drift, number_of_changes
@@ -406,9 +406,7 @@ def _estimates(log, model, totals, suspects):
         (n_signals,) = log.connection.execute(query).fetchone()
         precision, recall = map(float, model.quality.of_all)
         signals = {"used": n_signals, "precision": precision, "recall": recall}
-    # a page may be fetched many times between two dumps of states
-    unpaced = {each.what for each in formats.FORMATS if each.kind == "states"}
-    pace, pace_of_all = (0.0, 0.0) if log.what in unpaced else totals.paces()
+    pace, pace_of_all = totals.paces()
     failed = log.tally.failed.most_common()
     return Estimates(
         counts=dict(log.tally.counts),

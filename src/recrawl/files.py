@@ -77,7 +77,8 @@ def replacing(path: PathLike, force: bool = True) -> Iterator[str]:
     path : str or Path
         The file to write; of a symbolic link, that to which it leads.
     force : bool, optional
-        False if a file that another run has made meanwhile must stay.
+        False if a file must stay that another run has made meanwhile: it is looked
+        for right before the rename.
 
     Yields
     ------
@@ -107,11 +108,13 @@ def replacing(path: PathLike, force: bool = True) -> Iterator[str]:
                 os.fsync(file.fileno())
             os.chmod(temporary, _mode(path))  # mkstemp lets nobody else read it
             if not force and path.exists():
-                raise FileExistsError(errno.EEXIST, "another run has made this file")
+                reason = "another run has made this file"
+                raise FileExistsError(errno.EEXIST, reason, str(path))
             os.replace(temporary, path)
     except BaseException as error:  # an interrupt leaves no temporary file either
         Path(temporary).unlink(missing_ok=True)
-        if isinstance(error, OSError):
+        # not the error of another file that is written within this context
+        if isinstance(error, OSError) and error.filename in (None, temporary):
             reason = error.strerror or str(error)
             raise OSError(error.errno, reason, str(path)) from error
         raise

@@ -119,7 +119,9 @@ def report(
         bandwidth = checks.positive_number("bandwidth", bandwidth)
     source = Source.of(path)
     check_output(output, force, reading.inputs(source))
-    why_not = {"rates": "No page was crawled twice: there is no rate to estimate."}
+    why_not = {
+        "rates": "No page was crawled twice: rates are by ages, changes, or a prior."
+    }
     with (
         reading.opened(source, memory=memory) as log,
         temporary_folder() as folder,
@@ -170,7 +172,7 @@ def _tried(why_not, name, function, *arguments, **options):
 def _schedules(rates, bandwidth):
     """`Schedule` at five budgets."""
     if not bandwidth:
-        raise ValueError("the log must hold two crawls of one page: name a bandwidth")
+        raise ValueError("the log tells no pace of crawls: name a bandwidth")
     plan = rates.with_name("schedule.parquet")
     return [schedule(rates, plan, f * bandwidth, force=True) for f in _FACTORS]
 

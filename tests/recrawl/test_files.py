@@ -40,6 +40,7 @@ def test_of_two_runs_that_make_one_file_the_second_fails(tmp_path):
     path = tmp_path / "rates.csv"
     with (
         pytest.raises(FileExistsError, match=f"another run has made .*{path}"),
+        _files.replacing(tmp_path / "state"),  # whose name the error must not get
         _files.replacing(path, force=False),
     ):
         write_atomic(path, b"of the other run", force=False)

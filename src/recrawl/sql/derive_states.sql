@@ -1,12 +1,11 @@
 -- What dumps of states tell of each page. Of two: whether the page changed from the
 -- fetch of the earlier one to that of the later one, which is whether the later one's
--- last change is after the former. What the state of earlier logs knows counts as the
--- earliest dump. Of one dump alone: no change since the last one.
+-- last change is another one, after the former. What the state of earlier logs knows
+-- counts as the earliest dump. Of the first: no change since the last one.
 -- The time of the last change is not used beyond that. It is that of the fetch which
 -- found it, and when the page was fetched before that is not known: an interval with
 -- a change that ended there, and one without from there on, would make the rates of
--- pages that are fetched more often than dumped too low. So would the time without a
--- change before the first of several dumps, which begins with a change.
+-- pages that are fetched more often than dumped too low.
 
 insert into crawl by name
 with known as (
@@ -36,21 +35,24 @@ pairs as (
     select
         *,
         lag(last_fetch) over in_time as before,
-        lead(last_fetch) over in_time as after
+        lag(last_change) over in_time as known_change
     from dumps
     window in_time as (partition by url order by last_fetch)
 )
 
 select
     url,
-    -- null: from the fetch of the earlier dump on, if there is one
-    case
-        -- crawlers that note the change after the fetch date it later
-        when coalesce(before, after) is null then least(last_change, last_fetch)
-    end as start,
+    -- it is given, for what is between two dumps is more than one crawl
+    coalesce(before, least(last_change, last_fetch), last_fetch) as start,
     last_fetch as t,
     -- or no more than a second after the earlier fetch, which then found it
-    coalesce(last_change > before + 1000000, false) as changed,
+    coalesce(
+        last_change > before + 1000000
+        and last_change is distinct from known_change,
+        false
+    ) as changed,
+    -- crawlers that note the change after the fetch date it later
+    case when before is null then least(last_change, last_fetch) end as last_modified,
     file,
     row
 from pairs
