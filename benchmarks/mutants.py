@@ -189,6 +189,7 @@ def main():
     options = parser.parse_args()
     shutil.rmtree(COPY.parent, ignore_errors=True)
     shutil.copytree(ROOT / "src", COPY, ignore=shutil.ignore_patterns("__pycache__"))
+    (COPY.parent / "data").symlink_to(ROOT / "data")  # a package finds it beside it
     found, tests = mutants(), {}
     for package in PACKAGES:
         tests |= tests_of(package)
