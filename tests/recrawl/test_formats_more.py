@@ -298,6 +298,12 @@ def test_of_a_truncated_or_damaged_warc_file_what_lies_before_is_used(tmp_path):
         found = rows(write_bytes(tmp_path / f"damaged-{name}", damaged))
         assert {LOST, "damaged records"} & {row.get("reason") for row in found}
         assert found[0]["digest"] == sha1(b"one")
+    # of a damaged member of a gzip file, the members after it are used
+    second = whole.find(b"\x1f\x8b\x08", 1) + 40
+    damaged = whole[:second] + b"\xff" * 20 + whole[second + 20 :]
+    found = rows(write_bytes(tmp_path / "second-a.warc.gz", damaged))
+    assert "damaged records" in {row.get("reason") for row in found}
+    assert found[-1] == rows(tmp_path / "a.warc.gz")[-1]
 
 
 def write_bytes(path, data):
