@@ -1,6 +1,7 @@
 # Every target sets up .venv first. In an active conda environment:
 # make figures PYTHON=python
 PYTHON = .venv/bin/python
+UV = .venv/bin/uv
 ifeq ($(PYTHON),.venv/bin/python)
 READY = .venv/.ready
 endif
@@ -55,8 +56,8 @@ lab: $(READY)
 	$(PYTHON) -m jupyterlab --LabApp.default_url=/lab/tree/notebooks
 notebooks: $(READY)
 	$(PYTHON) -m paperfigs refresh
-# Each file with checksums: of everything, of the science alone, of uv itself.
-UV = .venv/bin/uv
+# Each file with checksums: of everything, of the science alone, of uv itself, of the
+# two crawlers of test-crawlers.
 COMPILE = $(UV) pip compile --quiet --universal --generate-hashes --no-header
 lock: $(READY)
 	$(COMPILE) --all-extras --no-strip-extras pyproject.toml -o .ci/requirements.lock
@@ -78,9 +79,9 @@ WITHOUT_VERSION = c.IPKernelApp.exec_lines = \
 	python3 -c "import sys; sys.version_info >= (3, 11) or sys.exit('Python 3.11 or newer is needed, this is ' + sys.version)"
 	python3 -m venv --clear .venv
 	.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r .ci/uv.lock
-	.venv/bin/uv pip install --quiet --python .venv/bin/python --require-hashes -r .ci/requirements.lock \
+	$(UV) pip install --quiet --python .venv/bin/python --require-hashes -r .ci/requirements.lock \
 	  || .venv/bin/pip install --quiet --require-hashes -r .ci/requirements.lock
-	.venv/bin/uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable .
+	$(UV) pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable .
 	mkdir -p .venv/etc/ipython
 	printf '%s\n' '$(WITHOUT_VERSION)' > .venv/etc/ipython/ipython_kernel_config.py
 	touch $@

@@ -56,7 +56,8 @@ PAIRS = (
 )
 SWAPS = {"//": "/", "%": "*", "**": "*"}
 SWAPS |= dict(PAIRS) | {new: old for old, new in PAIRS}
-UNTESTED = "stacklevel", "strict", "cache"  # for whoever edits the library, and speed
+# Arguments that change no result: they help whoever edits the library, or save time.
+UNTESTED = "stacklevel", "strict", "cache"
 WORD = re.compile(r"is not|not in|\*\*|//|[<>=!]=|[-+*/%|&]=|[-+*/%|&<>~]|[a-z]+")
 
 

@@ -485,8 +485,10 @@ def _contents(stem):
     """Arrays of a figure, and statuses of its claims, by name."""
     if not Path(f"{stem}.json").exists():
         return {}
-    claims = project.entry(f"{stem}.json", "claims")
-    found = {f"claim {each['id']}": each["status"] for each in claims}
+    found = {
+        f"claim {each['id']}": each["status"]
+        for each in project.entry(f"{stem}.json", "claims")
+    }
     with np.load(f"{stem}.npz") as arrays:
         return found | {f"array {name}": arrays[name] for name in arrays}
 

@@ -144,9 +144,8 @@ def cells(notebook: PathLike) -> list[tuple[list[str], str]]:
 
 def title(notebook: PathLike) -> str:
     """Read the title of a notebook, the first line of its first cell."""
-    return (
-        "".join(entry(notebook, "cells")[0]["source"]).partition("\n")[0].lstrip("# ")
-    )
+    text = "".join(entry(notebook, "cells")[0]["source"])
+    return text.partition("\n")[0].lstrip("# ")
 
 
 def defaults(notebook: PathLike) -> dict[str, Any]:

@@ -241,15 +241,15 @@ _OPTIONS = {
     ),
     "hedge": _option(
         "share of the bandwidth that all pages get alike, for changes that are not "
-        "Poisson and rates that are not exact (default: 0.25; 0 is the optimum if both "
-        "were)",
+        "Poisson and rates that are not exact (default: 0.25; 0 is the optimum where "
+        "both are)",
         float,
         "SHARE",
     ),
     "policy": _option(
-        "when a page is crawled: at equal intervals (default), or by thresholds, as "
-        "soon as the time and the signals since its last crawl reach one; thresholds "
-        "need RATES from an estimate with --signals",
+        "when a page is crawled: at equal intervals (default), or when the time and the "
+        "signals since its last crawl reach its threshold, for which RATES must be of "
+        "an estimate with --signals",
         choices=("interval", "thresholds"),
         default="interval",
     ),

@@ -109,7 +109,7 @@ def test_scrapy(server, tmp_path):
 @contextlib.contextmanager
 def changedetection(data):
     """The program, with its API as a function."""
-    port = 20_000 + os.getpid() % 40_000
+    port = 20_000 + os.getpid() % 40_000  # it takes none of its own choice
     environment = os.environ | {
         "ALLOW_IANA_RESTRICTED_ADDRESSES": "true",  # this machine's
         "DISABLE_VERSION_CHECK": "true",

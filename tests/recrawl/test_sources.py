@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from recrawl import estimate, formats, reading
+from recrawl import convert, estimate, formats, reading
 from recrawl.tally import UNSIGNED
 from tests.recrawl.crawl_logs import START, parquet, recorded, table, write
 from tests.recrawl.thinned import every
@@ -295,6 +295,18 @@ def test_dumps_with_a_state_give_what_all_dumps_give(tmp_path, dump, seed):
     assert any(bit for page in whole.values() for _, bit, *_ in page["groups"])
     for cut in range(1, 5):
         assert kept(tmp_path, [dumps[:cut], dumps[cut:]]) == whole
+
+
+def test_no_rate_is_taken_of_one_dump(tmp_path, dump):
+    """Its time without a change begins with one, without which rates are too low."""
+    pages = [(f"u{k}", 300, 300 - days) for k, days in enumerate((0, 1, 10, 299))]
+    estimate([dump("one", pages)], tmp_path / "rates.parquet")
+    rates = pq.read_table(tmp_path / "rates.parquet")["change_rate"].to_numpy()
+    assert (rates == rates[0]).all(), "that of the prior"
+    convert(tmp_path / "one.txt", tmp_path / "log.parquet")
+    estimate(tmp_path / "log.parquet", tmp_path / "again.parquet")
+    again = pq.read_table(tmp_path / "again.parquet")["change_rate"].to_numpy()
+    assert (again == rates[0]).all()
 
 
 def test_rates_of_pages_that_are_dumped_more_rarely_than_fetched(tmp_path, dump):

@@ -1,7 +1,8 @@
 -- What dumps of states tell of each page. Of two: whether the page changed from the
 -- fetch of the earlier one to that of the later one, which is whether the later one's
 -- last change is another one, after the former. What the state of earlier logs knows
--- counts as the earliest dump. Of the first: no change since the last one.
+-- counts as the earliest dump. Of the first: no change since the last one, which
+-- `sort_crawls.sql` keeps from the estimates.
 -- The time of the last change is not used beyond that. It is that of the fetch which
 -- found it, and when the page was fetched before that is not known: an interval with
 -- a change that ended there, and one without from there on, would make the rates of
@@ -42,10 +43,10 @@ pairs as (
 
 select
     url,
-    -- it is given, for what is between two dumps is more than one crawl
+    -- given, because between two dumps there can be more than one crawl
     coalesce(before, least(last_change, last_fetch), last_fetch) as start,
     last_fetch as t,
-    -- or no more than a second after the earlier fetch, which then found it
+    -- (the earlier fetch found a change that is dated within a second after it)
     coalesce(
         last_change > before + 1000000
         and last_change is distinct from known_change,
