@@ -247,9 +247,9 @@ _OPTIONS = {
         "SHARE",
     ),
     "policy": _option(
-        "when a page is crawled: at equal intervals (default), or when the time and the "
-        "signals since its last crawl reach its threshold, for which RATES must be of "
-        "an estimate with --signals",
+        "when a page is crawled: at equal intervals (default), or when the time and "
+        "the signals since its last crawl reach its threshold, for which RATES must be "
+        "of an estimate with --signals",
         choices=("interval", "thresholds"),
         default="interval",
     ),
