@@ -355,6 +355,8 @@ def residual(i, x):
     """R^i: probability that a Poisson number of mean x exceeds i."""
     if x > i + CHERNOFF + math.sqrt(CHERNOFF * i):
         return 1.0
+    if i < 2 and x > i:  # faster than the sum, and as exact
+        return -math.expm1(-x) - i * x * math.exp(-x)
     return _above(i, x, 1.0, 0.0)
 
 

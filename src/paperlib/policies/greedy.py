@@ -17,20 +17,20 @@ or earlier for d < 0 (then the left side holds for alpha d >= -1), within
 V is computed again only where these bounds do not decide which page wins.
 
 *Compare few pages.* A pruning threshold lies a little below the values that win. A page
-waits in a heap until its effective time comes to `reach`, before which its upper bound
-is below the threshold. The others are the active set. If no active page is above the
-threshold, it is lowered, and the slot is decided again: slots are exactly those of the
-arg max over all pages, with ties to the lower index.
+waits, in a queue for each mean slot, until its effective time comes to `reach`, before
+which its upper bound is below the threshold. The others are the active set. If no
+active page is above the threshold, it is lowered, and the slot is decided again: slots
+are exactly those of the arg max over all pages, with ties to the lower index.
 """
 
 from __future__ import annotations
 
-import heapq
 import math
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from .. import checks
@@ -51,12 +51,16 @@ STATE = "until start at value slope curve last reach sharp_for"
 PAGE = np.dtype(
     [(name, "f8") for name in f"{PARAMETERS} {STATE}".split()]
     + [("next", "i8"), ("stop", "i8")]  # the signals not yet counted
+    + [("due", "i8"), ("after", "i8")]  # where it waits, and the page after it there
 )
 # The threshold is set to the value of a rank, and raised when CROWDED times as many
 # pages are active. To lower it is a pass over all pages: too often, the rank doubles.
 LEAST_RANK, CROWDED, TOO_OFTEN = 4, 4, 8
 SLACK = 4  # a page may be active this many slots too early
 SAFE = 1 - 1e-9  # bounds decide with a margin for rounding
+
+# A call would count references to its arrays, which takes as long as the rest.
+inlined = njit(inline="always", error_model="numpy")
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,9 +116,8 @@ class Greedy:
         pages = np.zeros(alpha.size, PAGE)
         for name, value in zip(PARAMETERS.split(), values, strict=True):
             pages[name] = value
-        pages["curve"] = believed.importance * alpha  # of the state at iota = 0
-        pages["next"], pages["stop"] = signals.offsets[:-1], signals.offsets[1:]
-        pages["stop"][gamma == 0] = 0  # signals without effect are not read
+        pages["next"] = signals.offsets[:-1]
+        pages["stop"] = signals.offsets[1:] * (gamma > 0)  # others have no effect
         return _slots(pages, time, signals.time)
 
 
@@ -231,14 +234,11 @@ def _bounds(page, t):
 
 @compiled
 def _find_reach(page, threshold, slack):
-    """Raise `reach` to where the upper bound is at the threshold, from two states."""
-    goal = SAFE * threshold
-    zero = math.sqrt(2.0 * goal / (page.importance * page.alpha))  # iota = 0
-    if zero > page.reach:  # not if it is NaN
-        page.reach = zero
-    root = page.slope**2 + 2.0 * page.curve * (goal - page.value)
-    if root >= 0.0 and page.slope > 0.0:
-        d = 2.0 * (goal - page.value) / (page.slope + math.sqrt(root))
+    """Raise `reach` to where the upper bound is at the threshold, if it is there."""
+    rise = SAFE * threshold - page.value
+    root = page.slope**2 + 2.0 * page.curve * rise
+    if min(root, threshold) > 0.0:  # no page is below the threshold 0
+        d = 2.0 * rise / (page.slope + math.sqrt(root))
         page.reach = max(page.reach, page.at + d)
         # the bounds differ by less than V rises in the slack
         if d * d * (0.5 * page.curve + page.alpha * page.slope) <= slack * page.slope:
@@ -255,34 +255,34 @@ def _count(page, t, signals):
     page.until = signals[page.next] if page.next < page.stop else np.inf
 
 
-@compiled
-def _place(i, pages, soon, threshold, waiting, active, signals):
-    """Make page i active if it is due soon, by its signals to come; else it waits."""
-    page = pages[i]
-    if page.limit < SAFE * threshold:
-        return
-    due, k = page.start + page.reach, page.next
-    while k < page.stop and signals[k] < due:
-        if signals[k] - page.last >= page.window:
-            due = max(due - page.beta, signals[k])
-        k += 1
-    if due <= soon:
-        active.append(i)
-    else:
-        heapq.heappush(waiting, (due, i))
+@inlined
+def _due(page, soon, threshold, slack, signals):
+    """When a page may come to the threshold, by its signals to come; sharp if soon."""
+    due = np.inf
+    for _ in range(2 if page.limit >= SAFE * threshold else 0):
+        _find_reach(page, threshold, slack)
+        due, k = page.start + page.reach, page.next
+        while k < page.stop and signals[k] < due:
+            if signals[k] - page.last >= page.window:
+                due = max(due - page.beta, signals[k])
+            k += 1
+        if due > soon or page.sharp_for == threshold:
+            break
+        _evaluate(page, page.reach)
+    return due
 
 
-@compiled
-def _largest(pages, active, upper, t, threshold, signals):
+@inlined
+def _largest(pages, active, n, upper, t, threshold, signals):
     """Place in `active` of the page of largest value, -1 if below the threshold."""
-    for k in range(len(active)):
+    for k in range(n):
         page = pages[active[k]]
         if page.until <= t:
             _count(page, t, signals)
         upper[k] = _bounds(page, t)[1]
     while True:
         best, second, where = -1.0, -1.0, -1
-        for k in range(len(active)):
+        for k in range(n):
             if upper[k] > best or (upper[k] == best and active[k] < active[where]):
                 best, second, where = upper[k], best, k
             else:
@@ -297,56 +297,57 @@ def _largest(pages, active, upper, t, threshold, signals):
         upper[where] = page.value
 
 
-@compiled
-def _value_of_rank(pages, t, rank, signals):
-    """A lower bound of the value of this rank among all pages."""
-    lower = np.empty(pages.size)
-    for i in range(pages.size):
-        _count(pages[i], t, signals)
-        lower[i] = _bounds(pages[i], t)[0]
-    return np.sort(lower)[-min(rank, pages.size)]
+@inlined
+def _value_of_rank(pages, chosen, t, rank):
+    """A lower bound of the value of this rank among the chosen pages."""
+    lower = np.array([_bounds(pages[i], t)[0] for i in chosen])
+    return np.sort(lower)[-min(rank, lower.size)]
 
 
 @compiled
 def _slots(pages, slots, signals):
     """Page of each slot; those of page i are signals[pages[i].next : pages[i].stop]."""
-    chosen, upper = np.empty(slots.size, np.int64), np.empty(pages.size)
-    threshold, rank, lowered = np.inf, LEAST_RANK, 0
-    waiting, active = [(np.inf, -1)], [0][:0]
+    chosen = np.empty(slots.size, np.int64)
+    upper = np.empty(pages.size)
+    active = np.arange(pages.size)  # of which the first n are,
+    moved = active.copy()  # and the first n_moved of these have to be placed
+    n = n_moved = lowered = 0
+    threshold, rank = np.inf, LEAST_RANK
+    # Pages wait for the times k width: queue[k] is one of them, and `after` leads to
+    # the others. Where slots are irregular, that is slower, and as exact.
+    width, queue, k = slots[-1:].sum() / slots.size, np.full(slots.size + 2, -1), 0
     for j, t in enumerate(slots):
-        slack = SLACK * t / (j + 1)
-        soon = t + slack
-        while waiting[0][0] <= t:
-            i = heapq.heappop(waiting)[1]
-            page = pages[i]
-            _count(page, t, signals)
-            if page.sharp_for != threshold:
-                _find_reach(page, threshold, slack)
-            if page.sharp_for != threshold:
-                _evaluate(page, page.reach)
-                _find_reach(page, threshold, slack)
-            _place(i, pages, soon, threshold, waiting, active, signals)
-        where = _largest(pages, active, upper, t, threshold, signals)
-        if where < 0:  # a waiting page may be above: lower the threshold
-            often = (j - lowered) * rank < TOO_OFTEN * pages.size
-            rank, lowered = 2 * rank if often else max(rank // 2, LEAST_RANK), j
-            threshold = _value_of_rank(pages, t, rank, signals)
-            waiting, active = [(np.inf, -1)], [0][:0]
-            for i in range(pages.size):
-                pages[i].reach = pages[i].sharp_for = 0.0
-                _find_reach(pages[i], threshold, slack)
-                _place(i, pages, soon, threshold, waiting, active, signals)
-            where = _largest(pages, active, upper, t, threshold, signals)
+        where, soon = -1, t + SLACK * width
+        while where < 0:
+            while k * width <= t:
+                i, k = queue[k], k + 1
+                while i >= 0:
+                    moved[n_moved] = i
+                    n_moved, i = n_moved + 1, pages[i].after
+            for i in moved[:n_moved]:
+                page = pages[i]
+                _count(page, t, signals)
+                due = _due(page, soon, threshold, SLACK * width, signals)
+                if due <= soon:
+                    active[n] = i
+                    n += 1
+                else:
+                    page.due = min(due / width, queue.size - 1.0)
+                    page.after, queue[page.due] = queue[page.due], i
+            n_moved = 0
+            where = _largest(pages, active, n, upper, t, threshold, signals)
+            if where < 0:  # a waiting page may be above: lower the threshold
+                often = (j - lowered) * rank < TOO_OFTEN * pages.size
+                rank, lowered = 2 * rank if often else max(rank // 2, LEAST_RANK), j
+                n, n_moved, moved[:] = 0, pages.size, np.arange(pages.size)
+                threshold = _value_of_rank(pages, moved, t, rank)
+                queue[pages.due], pages.reach[:], pages.sharp_for[:] = -1, 0.0, -1.0
         i = chosen[j] = active[where]
-        active[where] = active[-1]
-        active.pop()
         pages[i].last = pages[i].start = t
-        _place(i, pages, soon, threshold, waiting, active, signals)
-        if len(active) > CROWDED * rank:  # raise it
-            lower = np.array([_bounds(pages[i], t)[0] for i in active])
-            threshold = max(threshold, np.sort(lower)[-rank])
-            crowd, active = active, [0][:0]
-            for i in crowd:
-                _find_reach(pages[i], threshold, slack)
-                _place(i, pages, soon, threshold, waiting, active, signals)
+        n -= 1
+        active[where], moved[0], n_moved = active[n], i, 1
+        if n > CROWDED * rank:  # raise it
+            threshold = max(threshold, _value_of_rank(pages, active[:n], t, rank))
+            moved[1 : n + 1] = active[:n]
+            n, n_moved = 0, n + 1
     return chosen
