@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binom
 
 from .. import checks
 from ..processes import History
@@ -147,7 +147,7 @@ class Naive(OnlineEstimator):
     def _moments(self, change_rate, q, n_crawls):
         for n in n_crawls:
             n_changed = np.arange(n + 1)
-            weight = binom.pmf(n_changed, n, q)
+            weight = scipy.stats.binom.pmf(n_changed, n, q)
             error = self._value(n, n_changed) - change_rate
             yield weight @ error, np.sqrt(weight @ error**2)
 
