@@ -244,7 +244,7 @@ class SA(OnlineEstimator):
             found.append((mean - change_rate, np.sqrt(abs(square))))
             for bit, chance in ((True, q), (False, 1 - q)):
                 half = self._advance(k, bit, *second)
-                after += chance * np.array(self._advance(k, bit, *np.transpose(half)))
+                after += chance * np.array(self._advance(k, bit, *np.array(half).T))
             second = after
         return [found[n] for n in n_crawls]
 
