@@ -355,8 +355,12 @@ def residual(i, x):
     """R^i: probability that a Poisson number of mean x exceeds i."""
     if x > i + CHERNOFF + math.sqrt(CHERNOFF * i):
         return 1.0
-    if i < 2 and x > i:  # faster than the sum, and as exact
-        return -math.expm1(-x) - i * x * math.exp(-x)
+    if i < x and i < 16:  # the sum of the other side is shorter
+        p, total = math.exp(-x), -math.expm1(-x)
+        for k in range(i):
+            p *= x / (k + 1)
+            total -= p
+        return total
     return _above(i, x, 1.0, 0.0)
 
 

@@ -46,8 +46,8 @@ from ..signals import SignalledPages
 
 PARAMETERS = "change_rate importance false_rate gamma beta terms window alpha limit"
 # last: crawl; start: last, less beta for each signal since, so that iota = t - start;
-# until: time of the next signal; sharp_for: threshold for which reach is good enough
-STATE = "until start at value slope curve last reach sharp_for"
+# sharp_for: threshold for which reach is good enough
+STATE = "start at value slope curve last reach sharp_for"
 PAGE = np.dtype(
     [(name, "f8") for name in f"{PARAMETERS} {STATE}".split()]
     + [("next", "i8"), ("stop", "i8")]  # the signals not yet counted
@@ -252,7 +252,6 @@ def _count(page, t, signals):
         if signals[page.next] - page.last >= page.window:
             page.start -= page.beta
         page.next += 1
-    page.until = signals[page.next] if page.next < page.stop else np.inf
 
 
 @inlined
@@ -277,8 +276,7 @@ def _largest(pages, active, n, upper, t, threshold, signals):
     """Place in `active` of the page of largest value, -1 if below the threshold."""
     for k in range(n):
         page = pages[active[k]]
-        if page.until <= t:
-            _count(page, t, signals)
+        _count(page, t, signals)
         upper[k] = _bounds(page, t)[1]
     while True:
         best, second, where = -1.0, -1.0, -1
