@@ -256,7 +256,10 @@ def _count(page, t, signals):
 
 @inlined
 def _due(page, soon, threshold, slack, signals):
-    """When a page may come to the threshold, by its signals to come; sharp if soon."""
+    """Time before which the value is below the threshold, with the signals to come.
+
+    Where that is soon, a state nearby is computed, and the time is sharp.
+    """
     due = np.inf
     for _ in range(2 if page.limit >= SAFE * threshold else 0):
         _find_reach(page, threshold, slack)
@@ -307,8 +310,8 @@ def _slots(pages, slots, signals):
     """Page of each slot; those of page i are signals[pages[i].next : pages[i].stop]."""
     chosen = np.empty(slots.size, np.int64)
     upper = np.empty(pages.size)
-    active = np.arange(pages.size)  # of which the first n are,
-    moved = active.copy()  # and the first n_moved of these have to be placed
+    active = np.arange(pages.size)  # n of its entries count
+    moved = active.copy()  # n_moved of them: the pages that have to be placed
     n = n_moved = lowered = 0
     threshold, rank = np.inf, LEAST_RANK
     # Pages wait for the times k width: queue[k] is one of them, and `after` leads to
@@ -317,7 +320,7 @@ def _slots(pages, slots, signals):
     for j, t in enumerate(slots):
         where, soon = -1, t + SLACK * width
         while where < 0:
-            while k * width <= t:
+            while k * width <= t and k < queue.size:
                 i, k = queue[k], k + 1
                 while i >= 0:
                     moved[n_moved] = i
