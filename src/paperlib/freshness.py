@@ -355,7 +355,7 @@ def residual(i, x):
     """R^i: probability that a Poisson number of mean x exceeds i."""
     if x > i + CHERNOFF + math.sqrt(CHERNOFF * i):
         return 1.0
-    if i < x and i < 16:  # the sum of the other side is shorter
+    if i < x and i < 16:  # the sum up to i is shorter, and exp(-x) not too small
         p, total = math.exp(-x), -math.expm1(-x)
         for k in range(i):
             p *= x / (k + 1)

@@ -256,7 +256,9 @@ def crawl(
     pages = world.pages
     time = slot_times(bandwidth, world.horizon)
     page = _chosen(world, policy, time)
-    small = page.astype(np.min_scalar_type(-pages.alpha.size))  # a faster sort
+    small = page.astype(
+        np.min_scalar_type(-pages.alpha.size)
+    )  # radix sort up to 16 bits
     order = np.argsort(small, kind="stable")
     offsets = np.searchsorted(page[order], np.arange(pages.alpha.size + 1))
     crawls = Signals(offsets, time[order])

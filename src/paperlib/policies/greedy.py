@@ -17,10 +17,11 @@ or earlier for d < 0 (then the left side holds for alpha d >= -1), within
 V is computed again only where these bounds do not decide which page wins.
 
 *Compare few pages.* A pruning threshold lies a little below the values that win. A page
-waits, in a queue for each mean slot, until its effective time comes to `reach`, before
-which its upper bound is below the threshold. The others are the active set. If no
-active page is above the threshold, it is lowered, and the slot is decided again: slots
-are exactly those of the arg max over all pages, with ties to the lower index.
+waits until its effective time comes to `reach`, before which its upper bound is below
+the threshold. The others are the active set. If no active page is above the threshold,
+it is lowered, and the slot is decided again: slots are exactly those of the arg max
+over all pages, with ties to the lower index. Time is cut into pieces as long as the
+mean slot, and a list for each piece holds the pages that wait for it.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ LEAST_RANK, CROWDED, TOO_OFTEN = 4, 4, 8
 SLACK = 4  # a page may be active this many slots too early
 SAFE = 1 - 1e-9  # bounds decide with a margin for rounding
 
-# A call would count references to its arrays, which takes as long as the rest.
+# At a call numba counts the references to each array, which would take as long as all
+# the rest: so these functions are not called, but copied into `_slots`.
 inlined = njit(inline="always", error_model="numpy")
 
 
@@ -117,7 +119,7 @@ class Greedy:
         for name, value in zip(PARAMETERS.split(), values, strict=True):
             pages[name] = value
         pages["next"] = signals.offsets[:-1]
-        pages["stop"] = signals.offsets[1:] * (gamma > 0)  # others have no effect
+        pages["stop"] = signals.offsets[1:] * (gamma > 0)  # 0: not to be read
         return _slots(pages, time, signals.time)
 
 
@@ -314,8 +316,9 @@ def _slots(pages, slots, signals):
     moved = active.copy()  # n_moved of them: the pages that have to be placed
     n = n_moved = lowered = 0
     threshold, rank = np.inf, LEAST_RANK
-    # Pages wait for the times k width: queue[k] is one of them, and `after` leads to
-    # the others. Where slots are irregular, that is slower, and as exact.
+    # queue[k] is the first of the pages that wait for the time k width; `after` leads
+    # from each to the next, and -1 ends the list. Irregular slots take longer, for more
+    # pages wait for the same time.
     width, queue, k = slots[-1:].sum() / slots.size, np.full(slots.size + 2, -1), 0
     for j, t in enumerate(slots):
         where, soon = -1, t + SLACK * width
