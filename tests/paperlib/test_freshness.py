@@ -170,6 +170,10 @@ def test_wald_s_identity_takes_over_from_the_sums():
         value = freshness.crawl_value(iota, 0, pages)
         sums = freshness.crawl_value(iota, 0, pages, terms=10**6)
         assert_allclose(value, sums, rtol=3e-11)
+    # 2,000 signals are expected: exp(-2000) is 0 in floating point, the sums are not
+    page = SignalledPages(1.0, 1.0, recall=0.5, false_rate=1000.0)
+    sums = freshness.crawl_value(2.0, 0, page, terms=10**5)
+    assert_allclose(freshness.crawl_value(2.0, 0, page), sums, rtol=3e-11)
 
 
 def test_cycles_of_the_true_process():

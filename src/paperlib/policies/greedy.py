@@ -119,7 +119,7 @@ class Greedy:
         for name, value in zip(PARAMETERS.split(), values, strict=True):
             pages[name] = value
         pages["next"] = signals.offsets[:-1]
-        pages["stop"] = signals.offsets[1:] * (gamma > 0)  # 0: not to be read
+        pages["stop"] = signals.offsets[1:] * (gamma > 0)  # of no effect: not read
         return _slots(pages, time, signals.time)
 
 
