@@ -1,12 +1,13 @@
 """No process is left, and less garbage collection."""
 
 import gc
+import sys
 from importlib.util import find_spec
 
 import pytest
 
-# Servers of multiprocessing and joblib, which end with their user.
-SERVERS = "multiprocessing.forkserver", "resource_tracker", "loky"
+# Of multiprocessing, joblib and `tests.kernels`: they end with their user.
+SERVERS = "multiprocessing.forkserver", "resource_tracker", "loky", "tests.kernels"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -36,6 +37,10 @@ def pytest_configure(config):
         text = "ignore:It looks like `register_random`"
         rule = f"{text}:hypothesis.errors.HypothesisWarning"
         config.addinivalue_line("filterwarnings", rule)
+    if sys.platform == "linux" and config.getoption("nbval", False):
+        from tests import kernels
+
+        kernels.use()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -64,18 +64,18 @@ def false_change_log_likelihood(change_rate, b, interval, changed):
     return signal_log_likelihood(change_rate, b, interval, 1, changed)
 
 
-def false_changes(pages, n_steps):
+def false_changes(pages):
     """Shared b of pages, and their change rates; a page is two arrays."""
     # EM: b and Delta w are additive hazards, and a changed crawl has the expected
     # events b / (1 - exp(-u)) and Delta w / (1 - exp(-u)), u = b + Delta w.
-    b, rates = 1.0, np.array([1 / np.mean(interval) for interval, _ in pages])
-    for _ in range(n_steps):
-        false = 0.0
-        for i, (interval, changed) in enumerate(pages):
-            events = changed / -np.expm1(-(b + rates[i] * interval))
-            false += np.sum(events)
-            rates[i] *= np.sum(events * interval) / np.sum(interval)
-        b *= false / sum(len(interval) for interval, _ in pages)
+    interval, changed = map(np.concatenate, zip(*pages, strict=True))
+    page = np.repeat(np.arange(len(pages)), [len(w) for w, _ in pages])
+    time = np.bincount(page, interval)
+    before, b, rates = np.inf, 1.0, np.bincount(page) / time
+    while abs(b - before) > 1e-11:
+        events = changed / -np.expm1(-(b + rates[page] * interval))
+        rates *= np.bincount(page, events * interval) / time
+        before, b = b, b * events.mean()
     return b, rates
 
 
