@@ -245,14 +245,14 @@ def test_every_slot_goes_to_the_page_of_the_full_arg_max(kind, limited, tmp_path
 
 def test_a_large_instance_with_signals_and_one_that_learns():
     rng = np.random.default_rng(5)
-    times = np.cumsum(1 / np.repeat([100.0, 150.0, 20.0, 100.0], 150))
-    times[300:] += 1000.0  # a pause
+    times = np.cumsum(1 / np.repeat([100.0, 150.0, 20.0, 100.0], 100))
+    times[200:] += 1000.0  # a pause
     for kind in "noisy", "learnt":
-        pages, full = believed(rng, 2000, kind), Plain()
+        pages, full = believed(rng, 1000, kind), Plain()
         ours = Scheduler(pages, crawled=0.0)
-        full.add(pages, Limits(), np.zeros(2000))
+        full.add(pages, Limits(), np.zeros(1000))
         for t in times:
-            one_event(rng, ours, full, [*range(2000)], t)
+            one_event(rng, ours, full, [*range(1000)], t)
 
 
 # ----------------------------------------------------------------- single rules

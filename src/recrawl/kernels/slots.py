@@ -39,7 +39,7 @@ from typing import NamedTuple
 import numpy as np
 
 from paperlib.freshness import lemma_4
-from recrawl.kernels import allocating, array_at, bayes, compiled, fields
+from recrawl.kernels import allocating, array_at, bayes, compiled, fields, plain
 from recrawl.kernels.heaps import ENTRY, pop, push
 from recrawl.kernels.online import gamma_step
 
@@ -142,7 +142,7 @@ def _state_at(table):
 # ---------------------------------------------------------------- one page
 
 
-@compiled
+@plain
 def _forget(page):
     """Return to the state at iota = 0, for values that have become others."""
     page.at = page.value = page.slope = page.reach = page.sharp_for = 0.0
@@ -156,7 +156,7 @@ def _forget(page):
         page.curve, page.decay = page.importance * page.alpha, page.alpha
 
 
-@compiled
+@plain
 def _evaluate(page, iota, scalars):
     """Compute the value at iota, and remember that state."""
     scalars.n_values += 1
@@ -182,7 +182,7 @@ def _evaluate(page, iota, scalars):
         page.slope = page.curve * psi
 
 
-@compiled
+@plain
 def _upper(bound, t):
     """Upper bound of the value at time t, of a page or of its BOUND."""
     d = t - bound.start - bound.at
@@ -190,7 +190,7 @@ def _upper(bound, t):
     return min(ABOVE * upper if d != 0.0 else upper, bound.limit)
 
 
-@compiled
+@plain
 def _is_above(page, t, other):
     """Whether the lower bound of the value at time t is above another value."""
     iota = t - page.start
@@ -203,7 +203,7 @@ def _is_above(page, t, other):
     return SAFE * (page.value + (max(rise, 0.0) if d > 0.0 else rise)) > other
 
 
-@compiled
+@plain
 def _find_reach(page, threshold, slack):
     """Raise `reach` to where the upper bound is at the threshold, from two states."""
     goal = SAFE * threshold
@@ -224,7 +224,7 @@ def _find_reach(page, threshold, slack):
             page.sharp_for = threshold
 
 
-@compiled
+@plain
 def _free_at(hosts, page):
     """When limits allow to crawl the page again."""
     free = page.last + page.min_interval
@@ -239,13 +239,13 @@ def _free_at(hosts, page):
 # ---------------------------------------------------------------- places
 
 
-@compiled
+@plain
 def _is_in_heap(page):
     """Return whether a page is in the heap of waiting pages."""
     return WAITING <= page.place <= LATE
 
 
-@compiled
+@plain
 def _pushed(pages, heap, n, key, i, kind):
     """Push an entry of page i; a full heap is made again of its pages. New length."""
     if n < heap.size:
@@ -262,7 +262,7 @@ def _pushed(pages, heap, n, key, i, kind):
     return n
 
 
-@compiled
+@plain
 def _wait(state, i, place, due):
     """Put a page into the heap of those that wait."""
     s, page = state.scalars[0], state.pages[i]
@@ -271,7 +271,7 @@ def _wait(state, i, place, due):
         s.n_waiting = _pushed(state.pages, state.waiting, s.n_waiting, due, i, WAITING)
 
 
-@compiled
+@plain
 def _leave(state, i):
     """Take a page out of the active set, where it is in it."""
     s, active, page = state.scalars[0], state.active, state.pages[i]
@@ -283,7 +283,7 @@ def _leave(state, i):
     page.place = BELOW
 
 
-@compiled
+@plain
 def _write_bound(state, page):
     """Copy what the bounds of an active page need."""
     bound = state.active[page.position]
@@ -292,7 +292,7 @@ def _write_bound(state, page):
     bound.host = page.host
 
 
-@compiled
+@plain
 def _place(state, i, t):
     """Put a page, which is in no place, where it belongs."""
     s, page = state.scalars[0], state.pages[i]
@@ -311,7 +311,7 @@ def _place(state, i, t):
             _wait(state, i, WAITING, max(due, free))
 
 
-@compiled
+@plain
 def _limit(state, i):
     """Note the deadline of a page, if it has one."""
     s, page = state.scalars[0], state.pages[i]
@@ -322,7 +322,7 @@ def _limit(state, i):
         )
 
 
-@compiled
+@plain
 def _wake(state, t):
     """Place the pages that have waited until t."""
     s, pages = state.scalars[0], state.pages
@@ -349,7 +349,7 @@ def _wake(state, t):
         _place(state, i, t)
 
 
-@compiled
+@plain
 def _hold(state, i, t):
     """Hold a page until its limits allow a crawl; return False if they do now."""
     free = _free_at(state.hosts, state.pages[i])
@@ -363,7 +363,7 @@ def _hold(state, i, t):
 # ---------------------------------------------------------------- the largest
 
 
-@compiled
+@plain
 def _overdue(state, t):
     """The overdue page of the earliest deadline; -1 if there is none."""
     s = state.scalars[0]
@@ -378,7 +378,7 @@ def _overdue(state, t):
     return -1
 
 
-@compiled
+@plain
 def _first_new(state, t):
     """The page of the largest value of those never crawled; -1 if there is none."""
     s = state.scalars[0]
@@ -391,7 +391,7 @@ def _first_new(state, t):
     return -1
 
 
-@compiled
+@plain
 def _largest(state, t):
     """The page of largest value of the active and the new; -1 below the threshold."""
     s, pages, active = state.scalars[0], state.pages, state.active
@@ -451,7 +451,7 @@ def _value_of_rank(state, chosen, t):
     return _of_rank(values[:n_values], s.rank)
 
 
-@compiled
+@plain
 def _settle(state, i, t):
     """Place a page by its bounds, and by its value if it would be active."""
     s, page = state.scalars[0], state.pages[i]
@@ -510,7 +510,7 @@ def _raise(state, t):
 # ---------------------------------------------------------------- events
 
 
-@compiled
+@plain
 def next_page(state, t):
     """Page of the slot at t, which then counts as crawled; -1 if there is none."""
     s, pages = state.scalars[0], state.pages
@@ -542,7 +542,7 @@ def next_page(state, t):
     return i
 
 
-@compiled
+@plain
 def receive_signal(state, i, t):
     """Count a signal of page i."""
     page = state.pages[i]
@@ -556,7 +556,7 @@ def receive_signal(state, i, t):
             _wait(state, i, WAITING, max(page.start + page.reach, free))
 
 
-@compiled
+@plain
 def _bulk(state, page, interval, changed):
     """Weight of the evidence of one report, less than 1 in a bulk change.
 
@@ -579,7 +579,7 @@ def _bulk(state, page, interval, changed):
     return min(1.0, ((max(s.expected, s.usual) + few) / (s.found + few)) ** 2)
 
 
-@compiled
+@plain
 def report(state, i, changed, age, t):
     """Take in what the last crawl of page i found; False if it is reported already.
 
@@ -607,7 +607,7 @@ def report(state, i, changed, age, t):
     return True
 
 
-@compiled
+@plain
 def insert(state, page, t):
     """Take in pages whose records are new or have changed."""
     for i in page:
@@ -622,7 +622,7 @@ def insert(state, page, t):
         _limit(state, i)
 
 
-@compiled
+@plain
 def remove(state, page):
     """Remove pages."""
     for i in page:
@@ -630,7 +630,7 @@ def remove(state, page):
         state.pages[i].place = ABSENT
 
 
-@compiled
+@plain
 def run(state, slots, signal_page, signal_time, out):
     """Page of each slot, after the signals up to then; -1 where there is none."""
     k = 0
@@ -641,7 +641,7 @@ def run(state, slots, signal_page, signal_time, out):
         out[j] = next_page(state, t)
 
 
-@compiled
+@plain
 def free_from(state):
     """When limits allow the next crawl; inf if never."""
     time = np.inf
