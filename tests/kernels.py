@@ -92,5 +92,6 @@ def serve():
         os.dup2(2, 1)  # the output is the pipe to Jupyter
         arguments, folder = json.loads(line)
         os.chdir(folder)
-        return launch_new_instance(argv=[*arguments, "--log-level=50"])  # no warnings
+        launch_new_instance(argv=[*arguments, "--log-level=50"])  # no warnings
+        return
     os.killpg(0, signal.SIGKILL)

@@ -160,13 +160,13 @@ def test_numbers_too_far_apart_are_an_error():
 
 @each
 def test_threads_change_nothing(objective):
-    (change_rate, importance, bandwidth), _ = problem(27, n=400_000)
-    host = np.arange(400_000) // 1000
+    (change_rate, importance, bandwidth), _ = problem(27, n=201_000)
+    host = np.arange(201_000) // 1000
     before, rates = numba.get_num_threads(), []
     try:
         for n_threads in (1, before):
             numba.set_num_threads(n_threads)
-            for limits in ({}, {"host": host, "host_limit": np.full(400, 200.0)}):
+            for limits in ({}, {"host": host, "host_limit": np.full(201, 200.0)}):
                 plan = optimal(change_rate, importance, bandwidth, objective=objective,
                                **limits)  # fmt: skip
                 rates.append(plan.crawl_rate)

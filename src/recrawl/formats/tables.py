@@ -50,7 +50,8 @@ SIGNALS = ("digest", "etag", "last_modified")
 OPTIONAL = ("changed", "start", "importance", "host", "status")
 _TEXT_SUFFIXES, _JSON_SUFFIXES = (".csv", ".tsv"), (".jsonl", ".ndjson", ".jl")
 _DELIMITERS = ",;\t|"
-_NONE = "null", "VARCHAR"  # in place of a column that is not there: SQL and type
+# In place of a column that is not there: SQL and type, of which to read times is cheap.
+_NONE = "null", "DATE"
 _TEXTS = ("url", "importance", "host", "status", "digest", "etag")
 _TIMES = {"time": "t", "start": "start", "last_modified": "last_modified"}
 _OTHER_STATUS = {"http_status", "http_code", "status_code", "response_code"}
