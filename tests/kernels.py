@@ -77,9 +77,8 @@ def serve():
     import numba
     from ipykernel.kernelapp import launch_new_instance
 
-    import paperfigs.ledger
-    import paperfigs.plotting
     import paperlib  # noqa: F401
+    from paperfigs import ledger, plotting  # noqa: F401
 
     numba.njit(lambda: 0)()  # the compiler is loaded by its first use
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # leave no zombies
