@@ -311,8 +311,13 @@ create macro plausible(t) as
     t between epoch_us(timestamp '1990-01-01')
         and epoch_us(coalesce(getvariable('as_of')::timestamptz, now())) + 31622400000000;
 
--- A time with a time zone, if it can be.
-create macro sound(time) as case when plausible(epoch_us(time)) then time end;
+-- A time with a time zone, if it can be. To plan a query takes less than half as long
+-- with an argument of a lambda, as the text of `time_of` is there once.
+create macro sound(time) as
+    list_transform(
+        [time],
+        lambda moment: case when plausible(epoch_us(moment)) then moment end
+    )[1];
 
 -- Whether a fetch gave no page: a status that is neither 2xx nor 304.
 create macro failed(status) as
