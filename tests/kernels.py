@@ -21,7 +21,7 @@ from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvision
 
 
 def use():
-    """Let Jupyter, in this process, start all kernels so."""
+    """Let Jupyter start all kernels of this process as forks."""
     factory = KernelProvisionerFactory.instance()
     factory.provisioners["forked"] = EntryPoint("forked", f"{__name__}:Forked", "")
     factory.default_provisioner_name = "forked"

@@ -50,7 +50,8 @@ SIGNALS = ("digest", "etag", "last_modified")
 OPTIONAL = ("changed", "start", "importance", "host", "status")
 _TEXT_SUFFIXES, _JSON_SUFFIXES = (".csv", ".tsv"), (".jsonl", ".ndjson", ".jl")
 _DELIMITERS = ",;\t|"
-# In place of a column that is not there: SQL and type, of which to read times is cheap.
+# In place of a column that is not there: SQL and type. A date, as the macro that reads
+# texts as times would take DuckDB 5 ms to plan for each column.
 _NONE = "null", "DATE"
 _TEXTS = ("url", "importance", "host", "status", "digest", "etag")
 _TIMES = {"time": "t", "start": "start", "last_modified": "last_modified"}

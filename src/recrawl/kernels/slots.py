@@ -125,7 +125,7 @@ def with_room(state, n_pages, n_hosts, n_limited):
     return larger
 
 
-@compiled
+@compiled  # as the functions that call it: `plain` would not let it make arrays
 def _state_at(table):
     """The state whose arrays are at `addresses`."""
     return State(
