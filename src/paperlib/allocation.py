@@ -70,7 +70,7 @@ def _problem(change_rate, importance, bandwidth):
     d, mu = checks.broadcast(
         change_rate=np.atleast_1d(change_rate), importance=importance
     )
-    return d, mu, checks.number("bandwidth", bandwidth)
+    return d, mu, checks.number("bandwidth", bandwidth, above=True)
 
 
 def uniform(
@@ -215,7 +215,7 @@ def optimal_poisson(
     """
     d, mu, bandwidth = _problem(change_rate, importance, bandwidth)
     even = bandwidth / d.shape[-1]
-    low = checks.number("min_rate", min_rate, high=even, above=False)
+    low = checks.number("min_rate", min_rate, high=even)
 
     def rates(v, start, slope):
         return low + slope * np.maximum(v - start, 0.0)

@@ -27,8 +27,8 @@ def numbers(name, value, low=0.0, high=np.inf, *, above=False):
     return array
 
 
-def number(name, value, low=0.0, high=np.inf, *, above=True):
-    """The value as one float, by default positive."""
+def number(name, value, low=0.0, high=np.inf, *, above=False):
+    """The value as one float within low and high, finite; `above` excludes low."""
     if np.ndim(value):
         raise ValueError(f"{name} must be one number, got shape {np.shape(value)}")
     return float(numbers(name, value, low, high, above=above))

@@ -67,7 +67,7 @@ class PseudoObservations:
 
     def __post_init__(self):
         for name, value in vars(self).items():
-            checks.number(name, value)
+            checks.number(name, value, above=True)
 
     def density(self, rate: ArrayLike) -> NDArray:
         """Density (time) of non-negative change rates (1/time)."""

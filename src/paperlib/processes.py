@@ -316,7 +316,7 @@ def simulate_sequential_history(
     """
     change_rate = checks.numbers("change_rate", change_rate)
     now = checks.numbers("initial", initial, *limits)
-    factor = checks.number("factor", factor)
+    factor = checks.number("factor", factor, above=True)
     shape = (*np.broadcast(change_rate, now).shape, n_crawls)
     chance = _each_run(lambda stream: stream.random(shape), n_runs, rng)
     history = History(np.ones_like(chance), np.zeros_like(chance))  # to be filled

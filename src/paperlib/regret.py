@@ -84,7 +84,7 @@ def burn_in(importance: ArrayLike, tolerance: ArrayLike, *, min_rate: float) -> 
         0 where the tolerance exceeds the total importance.
     """
     tolerance = checks.numbers("tolerance", tolerance, above=True)
-    min_rate = checks.number("min_rate", min_rate)
+    min_rate = checks.number("min_rate", min_rate, above=True)
     return np.log(np.maximum(np.sum(importance) / tolerance, 1.0)) / min_rate
 
 
@@ -197,10 +197,14 @@ def exploration_radius(
     ndarray, shape of `exploration`, 1/time
     """
     exploration = checks.numbers("exploration", exploration, above=True)
-    one_round = checks.count("n_pages", n_pages) / checks.number("bandwidth", bandwidth)
-    steepest = np.exp(checks.number("max_rate", max_rate) * one_round)
+    one_round = checks.count("n_pages", n_pages) / checks.number(
+        "bandwidth", bandwidth, above=True
+    )
+    steepest = np.exp(checks.number("max_rate", max_rate, above=True) * one_round)
     # that of scipy.special is -inf at level 1 without a warning
-    unlikely = np.log(2 * n_pages) - log1p(-checks.number("level", level, 0.0, 1.0))
+    unlikely = np.log(2 * n_pages) - log1p(
+        -checks.number("level", level, 0.0, 1.0, above=True)
+    )
     return steepest * np.sqrt(unlikely / exploration / one_round / 2)
 
 

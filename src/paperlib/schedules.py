@@ -52,7 +52,7 @@ def poisson(
     (array([1.13, 2.66, 1.03, 1.16, 1.64, 1.72, 2.29, 2.58]), array([0, 2, 8]))
     """
     rate = checks.numbers("crawl_rate", crawl_rate).ravel()
-    duration = checks.number("duration", duration)
+    duration = checks.number("duration", duration, above=True)
     rng = np.random.default_rng(rng)
     offsets = np.append(0, np.cumsum(rng.poisson(rate * duration)))
     drawn = rng.standard_exponential(offsets[-1] + rate.size)
@@ -88,7 +88,7 @@ def regular(
         As from `poisson`.
     """
     rate = checks.numbers("crawl_rate", crawl_rate).ravel()
-    duration = checks.number("duration", duration)
+    duration = checks.number("duration", duration, above=True)
     if phase is None:
         phase = 1.0 - np.random.default_rng(rng).random(rate.size)
     phase = checks.numbers("phase", phase, 0.0, 1.0, above=True)

@@ -129,7 +129,7 @@ def draw_world(pages: SignalledPages, horizon: float, *, rng: Any = None) -> Wor
     >>> bool((world.received == world.sent + 0.5).all())
     True
     """
-    horizon = checks.number("horizon", horizon)
+    horizon = checks.number("horizon", horizon, above=True)
     rng = np.random.default_rng(rng)
     sent, offsets = schedules.poisson(pages.gamma, horizon, rng=rng)
     true = rng.random(sent.size) < np.repeat(pages.precision, np.diff(offsets))
@@ -160,7 +160,7 @@ def slot_times(
     times, rates = ([0.0], [bandwidth]) if np.isscalar(bandwidth) else bandwidth
     times = checks.rising("bandwidth times", times, 1)
     _, rates = checks.broadcast(times=times, bandwidth=rates)
-    edges = np.minimum([*times, horizon], checks.number("horizon", horizon))
+    edges = np.minimum([*times, horizon], checks.number("horizon", horizon, above=True))
     total = np.append(0.0, np.cumsum(rates * np.diff(edges)))
     number = np.arange(1, int(total[-1] * (1 + ROUNDING)) + 1)
     # the piece in which the sum is first reached: it may stand still afterwards

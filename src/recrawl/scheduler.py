@@ -174,7 +174,7 @@ class Scheduler:
         discard_window: float = 0.0,
         crawled: ArrayLike = -np.inf,
     ) -> None:
-        window = checks.number("discard_window", discard_window, above=False)
+        window = checks.number("discard_window", discard_window)
         self.learns = isinstance(pages, LearnedPages)
         self._n_pages, self._hosts, self._sizes = 0, {}, (0, 0, 0)
         self._set_state(slots.new_state(*self._sizes, window))
@@ -578,7 +578,7 @@ class Scheduler:
     def _advance(self, time):
         """Set the clock to a time that is not before it."""
         if not (type(time) is float and self._clock <= time < math.inf):
-            time = checks.number("time", time, low=-math.inf, above=False)
+            time = checks.number("time", time, low=-math.inf)
             if time < self._clock:
                 raise ValueError(
                     f"time must not go back, got {time!r} after {self._clock}"

@@ -169,8 +169,8 @@ def confidence_radius(
     ndarray or float, shape ``history.shape``, 1/time
         NaN for a page without crawls.
     """
-    max_rate = checks.number("max_rate", max_rate)
-    level = checks.number("level", level, 0.0, 1.0)
+    max_rate = checks.number("max_rate", max_rate, above=True)
+    level = checks.number("level", level, 0.0, 1.0, above=True)
     n = history.n_crawls
     w = history.interval
     slope = history.total(w * np.exp(-max_rate * w))

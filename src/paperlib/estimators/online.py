@@ -112,7 +112,7 @@ class OnlineEstimator:
         ndarray, shape (2, n_counts), 1/time
             Bias, and RMSE.
         """
-        rate = checks.number("change_rate", change_rate, above=False)
+        rate = checks.number("change_rate", change_rate)
         q = rate / (rate + self.crawl_rate)
         return np.transpose([*self._moments(rate, q, n_crawls)])
 
@@ -216,7 +216,7 @@ class SA(OnlineEstimator):
 
     def __post_init__(self):
         super().__post_init__()
-        checks.number("step", self.step)
+        checks.number("step", self.step, above=True)
         checks.numbers("initial", self.initial)
         self._k = 0
         self._state = self._start()

@@ -191,7 +191,7 @@ class GreedyNCIS(Greedy):
     def __post_init__(self):
         if self.terms is not None:
             checks.count("terms", self.terms)
-        checks.number("discard_window", self.discard_window, above=False)
+        checks.number("discard_window", self.discard_window)
 
     @property
     def believed(self) -> SignalledPages:

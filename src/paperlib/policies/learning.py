@@ -135,7 +135,7 @@ class ExploreThenCommit:
         checks.rising("bounds", self.bounds)
         checks.choice("explore", self.explore, EXPLORE)
         checks.count("n_phases", self.n_phases)
-        checks.number("epsilon", self.epsilon, 0.0, 1.0, above=False)
+        checks.number("epsilon", self.epsilon, 0.0, 1.0)
 
     def run(
         self,
@@ -163,7 +163,7 @@ class ExploreThenCommit:
             Run i depends on it and i alone.
         """
         pages, uniform = _problem(change_rate, importance, bandwidth)
-        horizon = checks.number("horizon", horizon)
+        horizon = checks.number("horizon", horizon, above=True)
         phases = self._phases(horizon, uniform.size / bandwidth)
         one_run = partial(self._one_run, *pages, uniform, phases)
         runs = replicate(one_run, n_runs, rng=rng)
@@ -195,7 +195,7 @@ class ExploreThenCommit:
         while left > ROUNDING * horizon:
             wanted = self.exploration
             wanted = wanted(length) if callable(wanted) else wanted
-            rounds = round(checks.number("exploration", wanted) / one_round)
+            rounds = round(checks.number("exploration", wanted, above=True) / one_round)
             exploration = max(1, rounds) * one_round
             if min(length, horizon) <= exploration:
                 raise ValueError(
