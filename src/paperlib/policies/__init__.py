@@ -1,11 +1,12 @@
 """Policies: what is crawled when.
 
 Of Busa-Fekete et al. (2025): `Greedy`, `GreedyCIS`, `GreedyNCIS`, `GreedyCISPlus`
-(Algorithm 1), and `Rates` (LDS). While change rates are being learnt:
+(Algorithm 1), `ArgMax` for any crawl value, and `Rates` (LDS). While change rates are being learnt:
 `ExploreThenCommit`, also phased epsilon-greedy, of Upadhyay et al. (2020), and
 `reoptimise`, section 5 of Avrachenkov, Patil, Thoppe (2022).
 """
 
+from .arg_max import ArgMax
 from .fixed_rates import Rates
 from .greedy import Greedy, GreedyCIS, GreedyCISPlus, GreedyNCIS
 from .learning import (
@@ -16,6 +17,7 @@ from .learning import (
 )
 
 __all__ = [
+    "ArgMax",
     "ExploreThenCommit",
     "Greedy",
     "GreedyCIS",

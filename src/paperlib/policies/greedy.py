@@ -1,58 +1,73 @@
 r"""Greedy crawling: each slot goes to the page of largest crawl value.
 
 Algorithm 1 of Busa-Fekete et al. (2025). The crawl value V of a page rises with its
-effective time iota = tau + beta n alone (Lemma 4), from 0 at a crawl. Two ideas spare
-computing it for every page in every slot.
+effective time iota = tau + beta n alone (Lemma 4), from 0 at a crawl. `ArgMax` computes
+V for every page in every slot. `Greedy` and its kind choose the same pages, and two
+ideas spare them most of the values.
 
-*Remember one state of a page*, for it holds after later crawls too: V at some iota,
-with
-
-    curve = mu alpha exp(-alpha iota),    slope = dV/diota = curve psi(iota).
-
-As psi never falls and grows no faster than iota, V is a further effective time d later,
-or earlier for d < 0 (then the left side holds for alpha d >= -1), within
-
-    V + slope d (1 - alpha d) <= V(iota + d) <= V + slope d + curve d^2 / 2.
-
-V is computed again only where these bounds do not decide which page wins.
+*Remember one state of a page*: V at some iota, with its slope and bounds of its
+curvature (`paperlib.policies.bounds`). The state holds after later crawls too, and
+bounds V at any other time. V is computed again only if these bounds do not decide
+which page wins.
 
 *Compare few pages.* A pruning threshold lies a little below the values that win. A page
 waits until its effective time comes to `reach`, before which its upper bound is below
-the threshold. The others are the active set. If no active page is above the threshold,
-it is lowered, and the slot is decided again: slots are exactly those of the arg max
-over all pages, with ties to the lower index. Time is cut into pieces as long as the
-mean slot, and a list for each piece holds the pages that wait for it.
+the threshold. The other pages are the active set. If no active page is above the
+threshold, it is lowered, and the slot is decided again: slots are exactly those of the
+arg max over all pages, with ties to the lower index. Time is cut into pieces as long as
+the mean slot, and a list for each piece holds the pages that wait for it.
+
+A slot has four steps: wake the pages that have waited until now, and place them; choose
+the page of largest value; lower the threshold if there is none; crawl, and raise the
+threshold if the active set is crowded.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from .. import checks
-from ..freshness import (
-    NOTHING,
-    STALE,
-    compiled,
-    crawl_value,
-    lemma_4,
-    lemma_4_rates,
-)
+from ..freshness import NOTHING, STALE, compiled, crawl_value, lemma_4_rates
 from ..signals import SignalledPages
+from .bounds import evaluate_lemma_4, lower, reach, remember, upper
 
-PARAMETERS = "change_rate importance false_rate gamma beta terms window alpha limit"
-# last: crawl; start: last, less beta for each signal since, so that iota = t - start;
-# sharp_for: threshold for which reach is good enough
-STATE = "start at value slope curve last reach sharp_for"
+PARAMETERS = (
+    "change_rate",
+    "importance",
+    "false_rate",
+    "alpha",
+    "gamma",
+    "beta",
+    "terms",
+    "window",
+    "limit",
+    "fresh",
+    "stale",
+)
+# One page. The state is the value, slope, curve and decay at the effective time `at`.
+# last: time of the last crawl; start: last, less beta for each signal since then, so
+# that iota = t - start; sharp_for: the threshold for which `reach` is good enough;
+# next, stop: the signals not yet counted; due: the piece of time for which the page
+# waits; after: the page behind it in that list.
 PAGE = np.dtype(
-    [(name, "f8") for name in f"{PARAMETERS} {STATE}".split()]
-    + [("next", "i8"), ("stop", "i8")]  # the signals not yet counted
-    + [("due", "i8"), ("after", "i8")]  # where it waits, and the page after it there
+    [(name, "f8") for name in PARAMETERS]
+    + [(name, "f8") for name in ("at", "value", "slope", "curve", "decay")]
+    + [(name, "f8") for name in ("last", "start", "reach", "sharp_for")]
+    + [(name, "i8") for name in ("next", "stop", "due", "after")]
+)
+# width: length of a piece of time; piece: the first one that is still to come;
+# lowered: the slot in which the threshold was last lowered.
+SCALARS = np.dtype(
+    [(name, "f8") for name in ("width", "threshold")]
+    + [(name, "i8") for name in ("piece", "rank", "lowered", "n_active", "n_moved")]
 )
 # The threshold is set to the value of a rank, and raised when CROWDED times as many
 # pages are active. To lower it is a pass over all pages: too often, the rank doubles.
@@ -60,9 +75,20 @@ LEAST_RANK, CROWDED, TOO_OFTEN = 4, 4, 8
 SLACK = 4  # a page may be active this many slots too early
 SAFE = 1 - 1e-9  # bounds decide with a margin for rounding
 
-# At a call numba counts the references to each array, which would take as long as all
-# the rest: so these functions are not called, but copied into `_slots`.
+# Inlined, because reference counting at each call would double the run time.
 inlined = njit(inline="always", error_model="numpy")
+
+
+class State(NamedTuple):
+    """State of the slot loop, written in place."""
+
+    pages: NDArray  # PAGE
+    signals: NDArray  # those of page i are signals[pages[i].next : pages[i].stop]
+    queue: NDArray  # the first page that waits for each piece of time, -1 for none
+    active: NDArray  # the first n_active count
+    upper: NDArray  # of each active page: upper bound of its value
+    moved: NDArray  # the first n_moved have to be placed
+    scalars: NDArray  # SCALARS, shape (1,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,33 +120,47 @@ class Greedy:
     pages: SignalledPages
     terms = None
     discard_window = 0.0
+    evaluate = staticmethod(evaluate_lemma_4)
 
     @property
     def believed(self) -> SignalledPages:
         """The pages as the crawl value takes them."""
         return replace(self.pages, recall=0.0, false_rate=0.0)
 
+    def saturation(self) -> tuple[NDArray, NDArray, NDArray]:
+        """Largest value, and effective times at which the value leaves 0 and reaches it.
+
+        To rounding, for each page: the value is 0 up to the first time and the largest
+        from the second time on. They may be 0 and inf.
+        """
+        alpha, _, _ = lemma_4_rates(self.believed)
+        largest = crawl_value(np.inf, 0, self.believed, terms=self.terms)
+        with np.errstate(divide="ignore"):  # a page that never changes
+            return largest, NOTHING / alpha, STALE / alpha
+
     def choose(self, time: NDArray, signals: Any, crawl: Any = None) -> NDArray:
         """Page of each slot; see `paperlib.worlds`."""
-        believed, terms = self.believed, self.terms or np.inf
+        believed = self.believed
+        terms = self.terms or np.inf
         alpha, gamma, beta = lemma_4_rates(believed, terms)
         values = (
             believed.change_rate,
             believed.importance,
             believed.false_rate,
+            alpha,
             gamma,
             beta,
             terms,
             self.discard_window,
-            alpha,
-            crawl_value(np.inf, 0, believed, terms=self.terms),
+            *self.saturation(),
         )
         pages = np.zeros(alpha.size, PAGE)
-        for name, value in zip(PARAMETERS.split(), values, strict=True):
+        for name, value in zip(PARAMETERS, values, strict=True):
             pages[name] = value
         pages["next"] = signals.offsets[:-1]
-        pages["stop"] = signals.offsets[1:] * (gamma > 0)  # of no effect: not read
-        return _slots(pages, time, signals.time)
+        pages["stop"] = signals.offsets[1:]
+        pages["stop"][gamma == 0] = 0  # signals without effect are not read
+        return _slot_loop(self.evaluate)(pages, time, signals.time)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,56 +239,65 @@ class GreedyNCIS(Greedy):
         return self.pages
 
 
-@compiled
-def _evaluate(page, iota):
-    """Compute the value at iota, and remember that state."""
-    page.at, page.value, page.slope, page.curve = iota, page.limit, 0.0, 0.0
-    if page.alpha * iota < STALE:
-        value, psi, _ = lemma_4(
-            iota,
-            page.change_rate,
-            page.false_rate,
-            page.alpha,
-            page.gamma,
-            page.beta,
-            page.terms,
-        )
-        page.value = min(page.importance * value, page.limit)
-        page.curve = page.importance * page.alpha * math.exp(-page.alpha * iota)
-        page.slope = page.curve * psi
+@cache
+def _slot_loop(evaluate):
+    """The slot loop for one crawl value, a function that needs no decorator.
+
+    A compiled function would change numba's key of its cache on disk in each process.
+    """
+    evaluate = register_jitable(evaluate)
+
+    @compiled
+    def slot_loop(pages, slots, signals):
+        return _slots(evaluate, pages, slots, signals)
+
+    return slot_loop
+
+
+@inlined
+def _slots(evaluate, pages, slots, signals):
+    """Page of each slot."""
+    state = _new_state(pages, slots, signals)
+    scalars = state.scalars[0]
+    chosen = np.empty(slots.size, np.int64)
+    for j in range(slots.size):
+        t = slots[j]
+        _wake(state, t)
+        _place(evaluate, state, t)
+        where = _largest(evaluate, state, t)
+        while where < 0:
+            _lower_threshold(state, j, t)
+            _place(evaluate, state, t)
+            where = _largest(evaluate, state, t)
+        chosen[j] = state.active[where]
+        _crawl(state, where, t)
+        if scalars.n_active > CROWDED * scalars.rank:
+            _raise_threshold(state, t)
+    return chosen
 
 
 @compiled
-def _bounds(page, t):
-    """Lower and upper bound of the value at time t."""
-    iota = t - page.start
-    d = iota - page.at
-    upper = min(page.value + d * (page.slope + 0.5 * d * page.curve), page.limit)
-    if page.alpha * iota < NOTHING:
-        return 0.0, 0.0
-    if page.alpha * iota > STALE:
-        return SAFE * page.limit, upper
-    if page.alpha * d < -1.0:
-        return 0.0, upper
-    rise = d * page.slope * (1.0 - page.alpha * d)
-    return SAFE * (page.value + (max(rise, 0.0) if d > 0.0 else rise)), upper
+def _new_state(pages, slots, signals):
+    """All pages have to be placed, under a threshold that no value reaches."""
+    scalars = np.zeros(1, SCALARS)
+    s = scalars[0]
+    # Irregular slots take longer, for more pages wait for the same piece.
+    s.width = slots[-1:].sum() / slots.size
+    s.threshold = np.inf
+    s.rank = LEAST_RANK
+    return State(
+        pages,
+        signals,
+        np.full(slots.size + 2, -1),
+        np.empty(pages.size, np.int64),
+        np.empty(pages.size),
+        np.arange(pages.size),
+        scalars,
+    )
 
 
 @compiled
-def _find_reach(page, threshold, slack):
-    """Raise `reach` to where the upper bound is at the threshold, if it is there."""
-    rise = SAFE * threshold - page.value
-    root = page.slope**2 + 2.0 * page.curve * rise
-    if min(root, threshold) > 0.0:  # no page is below the threshold 0
-        d = 2.0 * rise / (page.slope + math.sqrt(root))
-        page.reach = max(page.reach, page.at + d)
-        # the bounds differ by less than V rises in the slack
-        if d * d * (0.5 * page.curve + page.alpha * page.slope) <= slack * page.slope:
-            page.sharp_for = threshold
-
-
-@compiled
-def _count(page, t, signals):
+def _count_signals(page, t, signals):
     """Count the signals up to time t."""
     while page.next < page.stop and signals[page.next] <= t:
         if signals[page.next] - page.last >= page.window:
@@ -257,101 +306,164 @@ def _count(page, t, signals):
 
 
 @inlined
-def _due(page, soon, threshold, slack, signals):
+def _wake(state, t):
+    """Take the pages that have waited until t out of the queue."""
+    s = state.scalars[0]
+    while s.piece < state.queue.size and s.piece * s.width <= t:
+        i = state.queue[s.piece]
+        while i >= 0:
+            state.moved[s.n_moved] = i
+            s.n_moved += 1
+            i = state.pages[i].after
+        s.piece += 1
+
+
+@inlined
+def _place(evaluate, state, t):
+    """Put each page that has moved into the active set, or into the queue."""
+    s = state.scalars[0]
+    soon = t + SLACK * s.width
+    for k in range(s.n_moved):
+        i = state.moved[k]
+        page = state.pages[i]
+        _count_signals(page, t, state.signals)
+        due = _due(evaluate, page, soon, s, state.signals)
+        if due <= soon:
+            state.active[s.n_active] = i
+            s.n_active += 1
+        else:
+            page.due = int(min(due / s.width, state.queue.size - 1.0))
+            page.after = state.queue[page.due]
+            state.queue[page.due] = i
+    s.n_moved = 0
+
+
+@inlined
+def _due(evaluate, page, soon, s, signals):
     """Time before which the value is below the threshold, with the signals to come.
 
-    Where that is soon, a state nearby is computed, and the time is sharp.
+    If that is soon, a state nearby is computed, and the time is sharp.
     """
-    due = np.inf
-    for _ in range(2 if page.limit >= SAFE * threshold else 0):
-        _find_reach(page, threshold, slack)
-        due, k = page.start + page.reach, page.next
-        while k < page.stop and signals[k] < due:
-            if signals[k] - page.last >= page.window:
-                due = max(due - page.beta, signals[k])
-            k += 1
-        if due > soon or page.sharp_for == threshold:
-            break
-        _evaluate(page, page.reach)
+    if page.limit < SAFE * s.threshold:
+        return np.inf
+    _find_reach(page, s.threshold, SLACK * s.width)
+    due = _time_of_reach(page, signals)
+    if due <= soon and page.sharp_for != s.threshold:
+        remember(page, page.reach, evaluate(page, page.reach))
+        _find_reach(page, s.threshold, SLACK * s.width)
+        due = _time_of_reach(page, signals)
+    return due
+
+
+@compiled
+def _find_reach(page, threshold, slack):
+    """Raise `reach` to where the upper bound is at the threshold, if it is there."""
+    iota = reach(page, SAFE * threshold)
+    if iota > -np.inf and threshold > 0.0:  # no page is below the threshold 0
+        page.reach = max(page.reach, iota)
+        d = iota - page.at
+        # the bounds differ by less than V rises in the slack
+        if d * d * (0.5 * page.curve + page.decay * page.slope) <= slack * page.slope:
+            page.sharp_for = threshold
+
+
+@compiled
+def _time_of_reach(page, signals):
+    """Time at which the effective time comes to `reach`, with the signals to come."""
+    due = page.start + page.reach
+    k = page.next
+    while k < page.stop and signals[k] < due:
+        if signals[k] - page.last >= page.window:
+            due = max(due - page.beta, signals[k])
+        k += 1
     return due
 
 
 @inlined
-def _largest(pages, active, n, upper, t, threshold, signals):
+def _largest(evaluate, state, t):
     """Place in `active` of the page of largest value, -1 if below the threshold."""
+    pages = state.pages
+    active = state.active
+    bound = state.upper
+    threshold = state.scalars[0].threshold
+    n = state.scalars[0].n_active
     for k in range(n):
         page = pages[active[k]]
-        _count(page, t, signals)
-        upper[k] = _bounds(page, t)[1]
+        _count_signals(page, t, state.signals)
+        bound[k] = upper(page, t - page.start)
     while True:
-        best, second, where = -1.0, -1.0, -1
+        best, second = -1.0, -1.0
+        where = -1
         for k in range(n):
-            if upper[k] > best or (upper[k] == best and active[k] < active[where]):
-                best, second, where = upper[k], best, k
+            if bound[k] > best or (bound[k] == best and active[k] < active[where]):
+                second = best
+                best = bound[k]
+                where = k
             else:
-                second = max(second, upper[k])
+                second = max(second, bound[k])
         if best < threshold:
             return -1
         page = pages[active[where]]
         iota = t - page.start
-        if iota == page.at or _bounds(page, t)[0] > max(second, threshold):
+        if iota == page.at or SAFE * lower(page, iota) > max(second, threshold):
             return where
-        _evaluate(page, iota)
-        upper[where] = page.value
+        remember(page, iota, evaluate(page, iota))
+        bound[where] = page.value
 
 
 @inlined
-def _value_of_rank(pages, chosen, t, rank):
-    """A lower bound of the value of this rank among the chosen pages."""
-    lower = np.array([_bounds(pages[i], t)[0] for i in chosen])
-    return np.sort(lower)[-min(rank, lower.size)]
+def _lower_threshold(state, slot, t):
+    """Lower the threshold below the largest value; all pages have to be placed."""
+    s = state.scalars[0]
+    n_pages = state.pages.size
+    if (slot - s.lowered) * s.rank < TOO_OFTEN * n_pages:
+        s.rank = 2 * s.rank
+    else:
+        s.rank = max(s.rank // 2, LEAST_RANK)
+    s.lowered = slot
+    for i in range(n_pages):
+        page = state.pages[i]
+        state.moved[i] = i
+        state.queue[page.due] = -1
+        page.reach = 0.0
+        page.sharp_for = -1.0
+    s.n_active = 0
+    s.n_moved = n_pages
+    s.threshold = _value_of_rank(state.pages, state.moved, t, s.rank)
+
+
+@inlined
+def _raise_threshold(state, t):
+    """Raise the threshold among the active pages, which have to be placed."""
+    s = state.scalars[0]
+    n = s.n_active
+    value = _value_of_rank(state.pages, state.active[:n], t, s.rank)
+    s.threshold = max(s.threshold, value)
+    for k in range(n):
+        state.moved[s.n_moved + k] = state.active[k]
+    s.n_moved += n
+    s.n_active = 0
 
 
 @compiled
-def _slots(pages, slots, signals):
-    """Page of each slot; those of page i are signals[pages[i].next : pages[i].stop]."""
-    chosen = np.empty(slots.size, np.int64)
-    upper = np.empty(pages.size)
-    active = np.arange(pages.size)  # n of its entries count
-    moved = active.copy()  # n_moved of them: the pages that have to be placed
-    n = n_moved = lowered = 0
-    threshold, rank = np.inf, LEAST_RANK
-    # queue[k] is the first of the pages that wait for the time k width; `after` leads
-    # from each to the next, and -1 ends the list. Irregular slots take longer, for more
-    # pages wait for the same time.
-    width, queue, k = slots[-1:].sum() / slots.size, np.full(slots.size + 2, -1), 0
-    for j, t in enumerate(slots):
-        where, soon = -1, t + SLACK * width
-        while where < 0:
-            while k * width <= t and k < queue.size:
-                i, k = queue[k], k + 1
-                while i >= 0:
-                    moved[n_moved] = i
-                    n_moved, i = n_moved + 1, pages[i].after
-            for i in moved[:n_moved]:
-                page = pages[i]
-                _count(page, t, signals)
-                due = _due(page, soon, threshold, SLACK * width, signals)
-                if due <= soon:
-                    active[n] = i
-                    n += 1
-                else:
-                    page.due = min(due / width, queue.size - 1.0)
-                    page.after, queue[page.due] = queue[page.due], i
-            n_moved = 0
-            where = _largest(pages, active, n, upper, t, threshold, signals)
-            if where < 0:  # a waiting page may be above: lower the threshold
-                often = (j - lowered) * rank < TOO_OFTEN * pages.size
-                rank, lowered = 2 * rank if often else max(rank // 2, LEAST_RANK), j
-                n, n_moved, moved[:] = 0, pages.size, np.arange(pages.size)
-                threshold = _value_of_rank(pages, moved, t, rank)
-                queue[pages.due], pages.reach[:], pages.sharp_for[:] = -1, 0.0, -1.0
-        i = chosen[j] = active[where]
-        pages[i].last = pages[i].start = t
-        n -= 1
-        active[where], moved[0], n_moved = active[n], i, 1
-        if n > CROWDED * rank:  # raise it
-            threshold = max(threshold, _value_of_rank(pages, active[:n], t, rank))
-            moved[1 : n + 1] = active[:n]
-            n, n_moved = 0, n + 1
-    return chosen
+def _value_of_rank(pages, chosen, t, rank):
+    """A lower bound of the value of this rank among the chosen pages."""
+    bound = np.empty(chosen.size)
+    for k in range(chosen.size):
+        page = pages[chosen[k]]
+        bound[k] = SAFE * lower(page, t - page.start)
+    return np.sort(bound)[-min(rank, bound.size)]
+
+
+@inlined
+def _crawl(state, where, t):
+    """Crawl an active page, which has to be placed again."""
+    s = state.scalars[0]
+    i = state.active[where]
+    page = state.pages[i]
+    page.last = t
+    page.start = t
+    s.n_active -= 1
+    state.active[where] = state.active[s.n_active]
+    state.moved[s.n_moved] = i
+    s.n_moved += 1
