@@ -18,27 +18,25 @@ crawls. The rates of each problem sum to the bandwidth, unless no page gains by 
 crawl: then they are 0, and so is the multiplier.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
-from scipy.special import gammaincinv
 
 from . import checks, freshness
+from .errors import ConvergenceError
+from .lemma_4 import compiled, inverse_value, lemma_4_rates, threshold
 from .signals import SignalledPages
 
-# Strides by which the search for the multiplier looks for a bracket.
-STRIDE = 8.0
-# Half the relative distance of the two points that the search ends with: more than
-# the rounding of rates, so that their sums differ.
+# Rates are interpolated between two points, this much below and above the root of the
+# search in relative terms: more than the rounding of rates, so that their sums differ.
 NEXT = 1e-12
+SPENT = 1e-9  # relative error to which rates must sum to the bandwidth
 # Recall 1 is taken as a little less, so that effective times are finite.
 ALMOST_ALL = 1 - 1e-15
-# A step of Newton's method leaves at least this share of iota, of exp(-alpha iota).
-LEAST_LEFT = 0.1
-# Error of a crawl value, relative to itself and to w.
-VALUE_ERROR = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +68,8 @@ def _problem(change_rate, importance, bandwidth):
     d, mu = checks.broadcast(
         change_rate=np.atleast_1d(change_rate), importance=importance
     )
+    if not d.shape[-1]:
+        raise ValueError("change_rate must have at least one page, got none")
     return d, mu, checks.number("bandwidth", bandwidth, above=True)
 
 
@@ -135,47 +135,65 @@ def proportional(
 
 
 def _start(d, mu, low=0.0):
-    """From which v = multiplier^-1/2 on a page gets more than its least rate.
+    """Smallest v = multiplier^(-1/2) at which a page gets more than its minimum rate.
 
-    And the slope of the Poisson rate in v from there. inf and 0 for a page that
-    gains nothing by crawls.
+    inf for a page that gains nothing by a crawl.
     """
-    slope = np.sqrt(mu) * np.sqrt(d)
     start = np.full(d.shape, np.inf)
-    return np.divide(d + low, slope, out=start, where=slope > 0), slope
+    gains = (d > 0) & (mu > 0)
+    return np.divide(d + low, np.sqrt(mu) * np.sqrt(d), out=start, where=gains)
 
 
-def _spend(rates, bandwidth, *pages):
-    """Rates that spend the bandwidth, and v = multiplier^-1/2, of each problem.
+def spend(
+    rates: Callable[[float], NDArray], bandwidth: float, guess: float
+) -> tuple[NDArray, float]:
+    """Find the multiplier at which rates spend a bandwidth.
 
-    ``rates(v, *pages)`` gives the rates of one problem at v. They rise with v, nearly
-    in proportion, from the least start on, which is the first of the arrays.
+    Parameters
+    ----------
+    rates : callable
+        ``rates(v)``: the rates of all pages at v = multiplier^(-1/2). They rise with v,
+        from 0 to any sum.
+    bandwidth : float
+        What they sum to.
+    guess : float
+        Any v; a good one saves steps.
+
+    Returns
+    -------
+    rate : ndarray
+        The rates. If they jump at v, they lie between both sides of the jump.
+    v : float
+        multiplier^(-1/2).
+
+    Raises
+    ------
+    ConvergenceError
+        Numbers so far apart that no rates sum to the bandwidth.
     """
 
-    def one(*pages):
-        first = pages[0].min(initial=np.inf)
-        if first == np.inf:  # no page gains by a crawl
-            return rates(1.0, *pages), first
+    def excess(v):
+        return rates(v).sum() / bandwidth - 1
 
-        def excess(u):
-            return rates(u * first, *pages).sum() / bandwidth - 1
-
-        high = STRIDE
-        while excess(high) < 0:
-            high *= STRIDE
-        # Interpolate between two points next to the root. Rates may jump there: at
-        # much fewer crawls than changes, for pages of equal value, at a whole number
-        # of signals.
-        u = 1.0
-        if excess(u) < 0:  # more than the least rates is spent
-            u = brentq(excess, high / STRIDE, high, xtol=NEXT / 2)
-        v = first * np.maximum([u - NEXT * u, u + NEXT * u], 1.0)
-        few, many = (rates(x, *pages) for x in v)
-        share = (bandwidth - few.sum()) / max((many - few).sum(), 1e-300)
-        return few + share * (many - few), v[0] + share * (v[1] - v[0])
-
-    inputs = ",".join(["(n)"] * len(pages))
-    return np.vectorize(one, signature=f"{inputs}->(n),()")(*pages)
+    low = high = guess
+    while excess(low) > 0:
+        low /= 2
+    while excess(high) < 0:
+        low = high
+        high *= 2
+    v = guess
+    if low < high:
+        v = brentq(excess, low, high, xtol=NEXT * low / 2, rtol=NEXT / 2, maxiter=500)
+    few = rates(v - NEXT * v)
+    many = rates(v + NEXT * v)
+    # Rates may jump between the two: at much fewer crawls than changes, for pages of
+    # equal value, at a whole number of signals.
+    between = (many - few).sum()
+    share = (bandwidth - few.sum()) / between if between > 0 else 0.0
+    rate = few + np.clip(share, 0.0, 1.0) * (many - few)
+    if not abs(rate.sum() - bandwidth) <= SPENT * bandwidth:
+        raise ConvergenceError(f"rates must spend {bandwidth}, got {rate.sum()}")
+    return rate, v
 
 
 def optimal_poisson(
@@ -191,8 +209,7 @@ def optimal_poisson(
     eq. (6) of Upadhyay et al. (2020), below eq. (10) of
     Avrachenkov, Patil, Thoppe (2020), section 5 of the same (2022): :math:`p_i =
     \sqrt{\mu_i \Delta_i / \lambda} - \Delta_i` where that is above the least rate.
-    The papers find :math:`\lambda` by sorting; here it is the search that serves all
-    optima, and the result is the same.
+    Sorting finds :math:`\lambda`, as in the papers.
 
     Parameters
     ----------
@@ -214,14 +231,29 @@ def optimal_poisson(
     array([1.386, 1.374, 1.133, 0.772, 0.335])
     """
     d, mu, bandwidth = _problem(change_rate, importance, bandwidth)
-    even = bandwidth / d.shape[-1]
-    low = checks.number("min_rate", min_rate, high=even)
-
-    def rates(v, start, slope):
-        return low + slope * np.maximum(v - start, 0.0)
-
-    rate, v = _spend(rates, bandwidth, *_start(d, mu, low))
-    return Allocation(rate, v**-2, freshness.mean(freshness.poisson(d, rate), mu))
+    low = checks.number("min_rate", min_rate, high=bandwidth / d.shape[-1])
+    rest = bandwidth - low * d.shape[-1]
+    start = _start(d, mu, low)
+    slope = np.sqrt(mu) * np.sqrt(d)
+    order = np.argsort(start, axis=-1)
+    starts = np.take_along_axis(start, order, axis=-1)
+    slopes = np.take_along_axis(slope, order, axis=-1).cumsum(axis=-1)
+    with np.errstate(invalid="ignore", divide="ignore"):  # pages that gain nothing
+        # What the pages before spend of the rest until v comes to the start of a page.
+        spent = np.cumsum(slopes[..., :-1] * np.diff(starts, axis=-1), axis=-1)
+        spent = np.insert(spent, 0, 0.0, axis=-1)
+        n = np.count_nonzero(spent < rest, axis=-1, keepdims=True)
+        last = np.maximum(n - 1, 0)
+        last_start, more = (
+            np.take_along_axis(x, last, axis=-1)
+            for x in (starts, (rest - spent) / slopes)
+        )
+        # Not slope (v - start), because that difference may be lost to rounding.
+        rate = low + slope * (last_start - start + more)
+    rate = np.where((start <= last_start) & (slope > 0), rate, low)
+    v = last_start + more
+    fresh = freshness.mean(freshness.poisson(d, rate), mu)
+    return Allocation(rate, v[..., 0] ** -2, fresh)
 
 
 def optimal_interval(
@@ -254,15 +286,23 @@ def optimal_interval(
     array([1.15 , 1.358, 1.354, 1.138, 0.   ])
     """
     d, mu, bandwidth = _problem(change_rate, importance, bandwidth)
+    start = _start(d, mu)
+    rate = np.zeros(d.shape)
+    v = np.full(d.shape[:-1], np.inf)
+    for problem in np.ndindex(v.shape):
+        pages = start[problem], d[problem]
+        if pages[0].min() < np.inf:
+            rates = partial(_interval_rates, *pages)
+            rate[problem], v[problem] = spend(
+                rates, bandwidth, _guess(*pages, bandwidth)
+            )
+    fresh = freshness.mean(freshness.interval(d, rate), mu)
+    return Allocation(rate, v**-2, fresh)
 
-    def rates(v, start, _, d):  # 1 - (1 + x) exp(-x) = (start / v)^2
-        return d / gammaincinv(2, np.minimum(start / v, 1.0) ** 2)
 
-    rate, v = _spend(rates, bandwidth, *_start(d, mu), d)
-    return Allocation(rate, v**-2, freshness.mean(freshness.interval(d, rate), mu))
-
-
-@np.errstate(invalid="ignore")  # inf / inf, where no page gains by a crawl
+@np.errstate(
+    invalid="ignore", divide="ignore"
+)  # inf / inf, where no page gains by a crawl
 def optimal_thresholds(pages: SignalledPages, bandwidth: float) -> Allocation:
     r"""Thresholds of highest freshness for pages with signals.
 
@@ -293,35 +333,60 @@ def optimal_thresholds(pages: SignalledPages, bandwidth: float) -> Allocation:
     (array([0.834, 1.166]), array([2.117, 2.509]))
     """
     d, mu, bandwidth = _problem(pages.change_rate, pages.importance, bandwidth)
-    start, _ = _start(d, mu)
-    d, mu = np.where(start < np.inf, (d, mu), 1.0)
+    start = _start(d, mu)
+    gains = start < np.inf
     recall = np.minimum(pages.recall, ALMOST_ALL)
-    believed = SignalledPages(d, mu, recall, pages.false_rate)
+    # of a page that gains nothing by a crawl, any change rate will do
+    believed = SignalledPages(np.where(gains, d, 1.0), mu, recall, pages.false_rate)
+    known = believed.change_rate, believed.false_rate, *lemma_4_rates(believed)
 
-    def thresholds(v):
-        """Where V is the multiplier, by Newton's method from those without signals.
+    def rates(v):
+        return 1 / _thresholds((start / v) ** 2, *known)[1]
 
-        V is a convex function of exp(-alpha iota): it converges from anywhere.
-        """
-        share = np.where(start < v, start / v, 0.5) ** 2  # of V(inf) / mu = 1 / d
-        goal, iota, close = share / d, gammaincinv(2, share) / d, False
-        while not np.all(close):
-            rest = goal - freshness.crawl_value(iota, 0, believed) / mu
-            psi = freshness.mean_crawl_interval(iota, believed)
-            slope = psi * np.exp(-believed.alpha * iota)
-            step = np.log1p(-np.minimum(rest / slope, 1 - LEAST_LEFT)) / believed.alpha
-            close = np.abs(rest) < VALUE_ERROR * (goal + slope)
-            iota = np.where(close, iota, np.maximum(iota - step, LEAST_LEFT * iota))
-        return iota
-
-    def rates(v, start):
-        psi = freshness.mean_crawl_interval(thresholds(v), believed)
-        return np.where(start < v, 1 / psi, 0.0)
-
-    rate, v = _spend(rates, bandwidth, start)
-    threshold = np.where(start < v, thresholds(v), np.inf)
+    rate = np.zeros(d.shape)
+    v = np.inf
+    if gains.any():
+        rate, v = spend(rates, bandwidth, _guess(start, d, bandwidth))
+    at, _ = _thresholds((start / v) ** 2, *known)
     # w / psi = V / (mu psi) + exp(-alpha iota), by Lemma 4
-    fresh = rate / (mu * v**2) + np.exp(-believed.alpha * threshold)
-    fresh = np.where(start < np.inf, fresh, pages.change_rate == 0)
-    fresh = freshness.mean(fresh, pages.importance)
-    return Allocation(rate, v**-2, fresh, threshold)
+    fresh = rate / (mu * v**2) + np.exp(-believed.alpha * at)
+    fresh = np.where(gains, fresh, d == 0)
+    return Allocation(rate, v**-2, freshness.mean(fresh, mu), at)
+
+
+def _guess(start, d, bandwidth):
+    """The v at which pages without signals spend the bandwidth if it is abundant.
+
+    There d / p is sqrt(2) start / v.
+    """
+    return np.sqrt(2.0) * bandwidth / np.sum(d / start)
+
+
+@compiled
+def _interval_rates(start, d, v):
+    """Rates at which 1 - (1 + x) exp(-x) = (start / v)^2 for x = d / rate."""
+    rate = np.zeros(d.size)
+    for i in range(d.size):
+        share = (start[i] / v) ** 2
+        if share < 1.0:
+            rate[i] = d[i] / inverse_value(share)
+    return rate
+
+
+def _thresholds(share, *rates):
+    """Thresholds at which the values reach a share of their limit, and psi there."""
+    at, psi = _each_threshold(share, *rates)
+    if np.isnan(at).any():
+        i = np.flatnonzero(np.isnan(at))[0]
+        raise ConvergenceError(f"threshold of page {i} must converge, and did not")
+    return at, psi
+
+
+@compiled
+def _each_threshold(share, change_rate, false_rate, alpha, gamma, beta):
+    found = np.empty((2, share.size))
+    for i in range(share.size):
+        found[:, i] = threshold(
+            share[i], change_rate[i], false_rate[i], alpha[i], gamma[i], beta[i]
+        )
+    return found

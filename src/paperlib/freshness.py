@@ -15,33 +15,13 @@ tau since the last crawl is :math:`\iota = \tau + \beta n`.
 All arguments broadcast.
 """
 
-import math
-
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import exprel, hyp1f1
 
 from . import checks
+from .lemma_4 import lemma_4, lemma_4_rates
 from .signals import SignalledPages
-
-compiled = njit(cache=True, error_model="numpy")
-
-# Where alpha iota, the cumulative hazard of a copy, is larger, the crawl value is
-# at its limit, to rounding.
-STALE = 45.0
-# Stand for alpha = 0 (recall 1), as a share of the change rate, and for
-# log(gamma / nu) = inf (no false signals): effective times stay finite.
-LEAST_ALPHA, MOST_EVIDENCE = 1e-100, 1e100
-NOTHING = 1e-50  # alpha iota below it: recall 1 and no signal, so no hazard
-SMALL = 1e-14  # sums end at a term below this share
-# A Poisson number of mean x exceeds i, to rounding, if (x - i)^2 > 75 x (Chernoff),
-# and so it does for x > i + 75 + sqrt(75 i).
-CHERNOFF = 75.0
-# Wald's identity is exact to rounding after so many signals, times step (1 + step), and
-# does not cancel in V where alpha iota is above FAR. After MOST_SIGNALS it is used in
-# any case: its relative error is less than their inverse.
-MANY, FAR, MOST_SIGNALS = 8.0, 0.1, 1e5
 
 
 @np.errstate(invalid="ignore")
@@ -307,20 +287,6 @@ def fresh_time(threshold: ArrayLike, pages: SignalledPages) -> NDArray:
     return _lemma_4("threshold", threshold, 0, pages)[2]
 
 
-def lemma_4_rates(pages, terms=np.inf):
-    """alpha, gamma and beta for `lemma_4`: all finite, gamma = 0 without signals.
-
-    Signals of recall 0 say nothing and count as none; but the first terms of the
-    sums are continued by their limit for recall -> 0, a different number.
-    """
-    signalled = pages.recall * pages.change_rate
-    alpha = np.maximum(pages.alpha, LEAST_ALPHA * pages.change_rate)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        evidence = np.minimum(np.log1p(signalled / pages.false_rate), MOST_EVIDENCE)
-        beta = np.where(signalled > 0, evidence / alpha, 0.0)
-    return alpha, pages.gamma * ((beta > 0) | (terms < np.inf)), beta
-
-
 @np.errstate(all="ignore")  # infinite times, pages that never change
 def _lemma_4(name, time, n_signals, pages, terms=np.inf):
     """V / mu, psi and w of pages, with the name of the time for an error."""
@@ -330,70 +296,3 @@ def _lemma_4(name, time, n_signals, pages, terms=np.inf):
     every = np.vectorize(lemma_4, otypes="ddd")
     rates = pages.change_rate, pages.false_rate, alpha, gamma
     return every(time + beta * n_signals, *rates, beta, terms)
-
-
-@compiled
-def _above(i, x, weight, share):
-    """Weighted probability that a Poisson number of mean x exceeds i.
-
-    The weight is 1 - (1 - share)^k at i + 1 + k, if it begins at 0.
-    """
-    # of i; log 0 is avoided
-    p = math.exp(i * math.log(x + 1e-300) - x - math.lgamma(i + 1.0))
-    total = 0.0
-    while True:
-        i += 1
-        p *= x / i
-        total += p * weight
-        weight += share * (1.0 - weight)
-        if not p > SMALL * total:
-            return total
-
-
-@compiled
-def residual(i, x):
-    """R^i: probability that a Poisson number of mean x exceeds i."""
-    if x > i + CHERNOFF + math.sqrt(CHERNOFF * i):
-        return 1.0
-    if i < x and i < 16:  # the sum up to i is shorter, and exp(-x) not too small
-        p, total = math.exp(-x), -math.expm1(-x)
-        for k in range(i):
-            p *= x / (k + 1)
-            total -= p
-        return total
-    return _above(i, x, 1.0, 0.0)
-
-
-@compiled
-def lemma_4(iota, change_rate, false_rate, alpha, gamma, beta, terms):
-    """V / mu, psi and w at iota, from the first `terms` terms of the sums."""
-    x = alpha * iota
-    if alpha == 0.0:  # never stale
-        return 0.0, iota, iota
-    if gamma == 0.0:  # section 5.1
-        return residual(1, x) / alpha, iota, residual(0, x) / alpha
-    fresh, both, step = math.exp(-x), alpha + gamma, gamma * beta
-    value = psi = 0.0
-    least = min(MANY * step * (1 + step), MOST_SIGNALS) if x > FAR else MOST_SIGNALS
-    if terms == math.inf and gamma * iota > (1 + step) * least:
-        # Wald: one of many signals crosses the threshold with the probability
-        # step / (1 + step), by a time uniform on (0, beta).
-        psi = (iota + 0.5 * beta * step / (1 + step)) / (1 + step)
-        w = 1 / change_rate - fresh / (alpha * (1 + step))
-        return w - (fresh * psi if fresh > 0.0 else 0.0), psi, w
-    share, i = 1.0, 0
-    while i < terms and iota > i * beta:
-        t = iota - i * beta
-        r = residual(i, gamma * t)
-        if both * t > i + 1:
-            more = share * residual(i, both * t) / both - fresh * r / gamma
-        else:  # the same, without cancellation
-            more = share / both * _above(i, both * t, 0.0, alpha / both)
-        psi += r / gamma
-        value += more
-        if r < SMALL * gamma * psi and abs(more) < SMALL * value:
-            break
-        share *= false_rate / both
-        i += 1
-    w = value + fresh * psi
-    return value if x > NOTHING else 0.0, psi, w

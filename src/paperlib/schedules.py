@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import checks
-from .freshness import compiled
+from .lemma_4 import compiled
 
 # A crawl due at the end of the duration counts. That end is often a number of
 # rounds times their length, off by some roundings.

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import checks, freshness, schedules
-from .freshness import compiled
+from .lemma_4 import compiled
 from .processes import replicate
 from .signals import SignalledPages
 

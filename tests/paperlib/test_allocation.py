@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import brentq, minimize
 from scipy.special import gammainc
 
-from paperlib import freshness
+from paperlib import freshness, lemma_4
 from paperlib.allocation import (
     optimal_interval,
     optimal_poisson,
@@ -18,6 +18,7 @@ from paperlib.allocation import (
     proportional,
     uniform,
 )
+from paperlib.errors import ConvergenceError
 from paperlib.signals import SignalledPages
 from tests import plain
 
@@ -262,7 +263,8 @@ def test_signals_without_false_ones(recall):
     freshest = [optimal_thresholds(pages, r) for r in (0.05, 0.5, 5.0, 50.0)]
     for best, r in zip(freshest, (0.05, 0.5, 5.0, 50.0), strict=True):
         assert best.crawl_rate.sum() == pytest.approx(r, rel=1e-12)
-    assert (np.diff([best.freshness for best in freshest]) >= -1e-15).all()
+    # crawl values, of which these are sums, are right to 1e-13
+    assert (np.diff([best.freshness for best in freshest]) >= -1e-13).all()
     signalled = recall * pages.change_rate
     if recall > 0:  # crawled at every signal at least, or never, but for one page
         rate = freshest[2].crawl_rate
@@ -412,6 +414,35 @@ def test_a_scarce_bandwidth_among_huge_change_rates():
     assert_allclose(best.crawl_rate, [5e-4 - second, second], rtol=1e-9)
 
 
+def test_thresholds_of_pages_far_from_typical_ones():
+    """Newton's method alone takes more than ten thousand steps."""
+    pages = SignalledPages(
+        [3.98587196779933e-05, 19.925183909260156],
+        [0.006753540932692304, 4.739903752498171e-12],
+        [0.6756780879691183, 0.2039073800978377],
+        [9796080238.732967, 5.29446874268064e-05],
+    )
+    best = optimal_thresholds(pages, 2222681859840.446)
+    assert best.crawl_rate.sum() == pytest.approx(2222681859840.446, rel=1e-9)
+
+
+def test_rates_that_do_not_spend_the_bandwidth_are_an_error():
+    """Signals are 1e8 times as frequent as changes: crawl values are rounding."""
+    page = SignalledPages([1.57e-07], [0.000104], [0.79], [19.6])
+    with pytest.raises(ConvergenceError, match=r"rates must spend 0\.657, got 0\.65"):
+        optimal_thresholds(page, 0.657)
+
+
+def test_the_inverse_of_the_value_without_signals():
+    """1 - (1 + x) exp(-x), which is x^2 / 2 for small x."""
+    share = 10.0 ** np.arange(-300.0, -30.0, 7.0)
+    x = [lemma_4.inverse_value(y) for y in share]
+    assert_allclose(x, np.sqrt(2 * share), rtol=5e-15)
+    share = np.concatenate([10.0 ** np.arange(-14.0, 0.0), 1 - 0.5 ** np.arange(1, 53)])
+    x = [lemma_4.inverse_value(y) for y in share]
+    assert_allclose(gammainc(2, x), share, rtol=2e-14)
+
+
 # -------------------------------------------------------------------- bad input
 
 D, M = [1.0, 2.0], [1.0, 1.0]
@@ -452,6 +483,14 @@ def test_every_allocation_refuses(plan, arguments, message):
         (
             lambda: proportional([0.0, 0.0], M, 1.0),
             "change_rate must be positive for at least one page, got 0.0",
+        ),
+        (
+            lambda: optimal_poisson([], [], 1.0),
+            "change_rate must have at least one page, got none",
+        ),
+        (
+            lambda: uniform(np.empty((2, 0)), 1.0, 1.0),
+            "change_rate must have at least one page, got none",
         ),
         (
             lambda: optimal_thresholds(SignalledPages(D, M), -1.0),

@@ -1,7 +1,8 @@
 """Policies: what is crawled when.
 
 Of Busa-Fekete et al. (2025): `Greedy`, `GreedyCIS`, `GreedyNCIS`, `GreedyCISPlus`
-(Algorithm 1), `ArgMax` for any crawl value, and `Rates` (LDS). While change rates are being learnt:
+(Algorithm 1), `ArgMax` for any crawl value, and `Rates` (LDS). While change rates are
+being learnt:
 `ExploreThenCommit`, also phased epsilon-greedy, of Upadhyay et al. (2020), and
 `reoptimise`, section 5 of Avrachenkov, Patil, Thoppe (2022).
 """

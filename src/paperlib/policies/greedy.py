@@ -6,7 +6,7 @@ V for every page in every slot. `Greedy` and its kind choose the same pages, and
 ideas spare them most of the values.
 
 *Remember one state of a page*: V at some iota, with its slope and bounds of its
-curvature (`paperlib.policies.bounds`). The state holds after later crawls too, and
+curvature (`paperlib.lemma_4`). The state holds after later crawls too, and
 bounds V at any other time. V is computed again only if these bounds do not decide
 which page wins.
 
@@ -24,7 +24,6 @@ threshold if the active set is crowded.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -34,10 +33,10 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from .. import checks
-from ..freshness import NOTHING, STALE, compiled, crawl_value, lemma_4_rates
+from .. import checks, lemma_4
+from ..freshness import crawl_value
+from ..lemma_4 import compiled, lemma_4_rates
 from ..signals import SignalledPages
-from .bounds import evaluate_lemma_4, lower, reach, remember, upper
 
 PARAMETERS = (
     "change_rate",
@@ -91,6 +90,11 @@ class State(NamedTuple):
     scalars: NDArray  # SCALARS, shape (1,)
 
 
+def _evaluate(page, iota):
+    """Value, slope, curve and decay of the crawl value of Lemma 4."""
+    return lemma_4.evaluate(page, iota, page.terms)
+
+
 @dataclass(frozen=True, eq=False)
 class Greedy:
     r"""Greedy policy without signals: GREEDY of Busa-Fekete et al. (2025).
@@ -120,7 +124,7 @@ class Greedy:
     pages: SignalledPages
     terms = None
     discard_window = 0.0
-    evaluate = staticmethod(evaluate_lemma_4)
+    evaluate = staticmethod(_evaluate)
 
     @property
     def believed(self) -> SignalledPages:
@@ -128,15 +132,15 @@ class Greedy:
         return replace(self.pages, recall=0.0, false_rate=0.0)
 
     def saturation(self) -> tuple[NDArray, NDArray, NDArray]:
-        """Largest value, and effective times at which the value leaves 0 and reaches it.
+        """Return the largest value of each page, and two effective times.
 
-        To rounding, for each page: the value is 0 up to the first time and the largest
-        from the second time on. They may be 0 and inf.
+        The value is 0 up to the first time, and the largest from the second time on, to
+        rounding. For a crawl value of your own they may be 0 and inf.
         """
         alpha, _, _ = lemma_4_rates(self.believed)
         largest = crawl_value(np.inf, 0, self.believed, terms=self.terms)
         with np.errstate(divide="ignore"):  # a page that never changes
-            return largest, NOTHING / alpha, STALE / alpha
+            return largest, lemma_4.FRESH / alpha, lemma_4.STALE / alpha
 
     def choose(self, time: NDArray, signals: Any, crawl: Any = None) -> NDArray:
         """Page of each slot; see `paperlib.worlds`."""
@@ -297,6 +301,33 @@ def _new_state(pages, slots, signals):
 
 
 @compiled
+def _remember(page, iota, state):
+    """Keep the state of a page at an effective time."""
+    page.at = iota
+    page.value, page.slope, page.curve, page.decay = state
+
+
+@compiled
+def _upper(page, t):
+    """Upper bound of the value of a page at time t."""
+    iota = t - page.start
+    if iota < page.fresh:
+        return 0.0
+    return lemma_4.upper(page, iota - page.at)
+
+
+@compiled
+def _lower(page, t):
+    """Lower bound of the value of a page at time t, with a margin for rounding."""
+    iota = t - page.start
+    if iota < page.fresh:
+        return 0.0
+    if iota >= page.stale:
+        return SAFE * page.limit
+    return SAFE * lemma_4.lower(page, iota - page.at)
+
+
+@compiled
 def _count_signals(page, t, signals):
     """Count the signals up to time t."""
     while page.next < page.stop and signals[page.next] <= t:
@@ -349,7 +380,7 @@ def _due(evaluate, page, soon, s, signals):
     _find_reach(page, s.threshold, SLACK * s.width)
     due = _time_of_reach(page, signals)
     if due <= soon and page.sharp_for != s.threshold:
-        remember(page, page.reach, evaluate(page, page.reach))
+        _remember(page, page.reach, evaluate(page, page.reach))
         _find_reach(page, s.threshold, SLACK * s.width)
         due = _time_of_reach(page, signals)
     return due
@@ -358,10 +389,9 @@ def _due(evaluate, page, soon, s, signals):
 @compiled
 def _find_reach(page, threshold, slack):
     """Raise `reach` to where the upper bound is at the threshold, if it is there."""
-    iota = reach(page, SAFE * threshold)
-    if iota > -np.inf and threshold > 0.0:  # no page is below the threshold 0
-        page.reach = max(page.reach, iota)
-        d = iota - page.at
+    d = lemma_4.reach(page, SAFE * threshold)
+    if d > -np.inf and threshold > 0.0:  # no page is below the threshold 0
+        page.reach = max(page.reach, page.at + d)
         # the bounds differ by less than V rises in the slack
         if d * d * (0.5 * page.curve + page.decay * page.slope) <= slack * page.slope:
             page.sharp_for = threshold
@@ -390,7 +420,7 @@ def _largest(evaluate, state, t):
     for k in range(n):
         page = pages[active[k]]
         _count_signals(page, t, state.signals)
-        bound[k] = upper(page, t - page.start)
+        bound[k] = _upper(page, t)
     while True:
         best, second = -1.0, -1.0
         where = -1
@@ -405,9 +435,9 @@ def _largest(evaluate, state, t):
             return -1
         page = pages[active[where]]
         iota = t - page.start
-        if iota == page.at or SAFE * lower(page, iota) > max(second, threshold):
+        if iota == page.at or _lower(page, t) > max(second, threshold):
             return where
-        remember(page, iota, evaluate(page, iota))
+        _remember(page, iota, evaluate(page, iota))
         bound[where] = page.value
 
 
@@ -451,7 +481,7 @@ def _value_of_rank(pages, chosen, t, rank):
     bound = np.empty(chosen.size)
     for k in range(chosen.size):
         page = pages[chosen[k]]
-        bound[k] = SAFE * lower(page, t - page.start)
+        bound[k] = _lower(page, t)
     return np.sort(bound)[-min(rank, bound.size)]
 
 
