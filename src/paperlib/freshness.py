@@ -68,7 +68,15 @@ def interval(change_rate: ArrayLike, crawl_rate: ArrayLike) -> NDArray:
 
 def _lasting(rate, duration):
     """The integral of exp(-rate t) over the duration."""
-    return duration * exprel(np.negative(duration) * rate)
+    return duration * exprel(-duration * rate)
+
+
+def _time_and_state(duration, initial):
+    """The checked duration and probability that the copy is fresh when it begins."""
+    return (
+        checks.numbers("duration", duration),
+        checks.numbers("initial", initial, 0.0, 1.0),
+    )
 
 
 def poisson_time(
@@ -96,8 +104,12 @@ def poisson_time(
     -------
     ndarray, time
     """
+    change_rate, crawl_rate = checks.broadcast(
+        change_rate=change_rate, crawl_rate=crawl_rate
+    )
+    duration, initial = _time_and_state(duration, initial)
     fresh = poisson(change_rate, crawl_rate)
-    lasting = _lasting(np.add(change_rate, crawl_rate), duration)
+    lasting = _lasting(change_rate + crawl_rate, duration)
     return fresh * duration + (initial - fresh) * lasting
 
 
@@ -133,19 +145,39 @@ def interval_time(
     -------
     ndarray, time
     """
+    change_rate, crawl_rate = checks.broadcast(
+        change_rate=change_rate, crawl_rate=crawl_rate
+    )
+    duration, initial = _time_and_state(duration, initial)
     fresh = interval(change_rate, crawl_rate)
-    gap = np.divide(1.0, crawl_rate)
-    first = np.minimum(duration, gap if phase is None else phase * gap)
-    lasting = _lasting(change_rate, first)
-    rest = duration - first
+    gap = 1.0 / crawl_rate
     if phase is None:
-        # at a time t before that the page has been crawled with probability p t
-        share = first / gap
-        crawled = share * first * hyp1f1(1, 3, -first * change_rate) / 2
-        uncrawled = lasting - share * lasting + crawled
-        return initial * uncrawled + crawled + rest * fresh
+        first = np.minimum(duration, gap)
+        before = _before_first_crawl(change_rate, first, first / gap, initial)
+        return before + (duration - first) * fresh
+    first = np.minimum(duration, checks.numbers("phase", phase, 0.0, 1.0) * gap)
+    before = initial * _lasting(change_rate, first)
+    rest = duration - first
     part = np.fmod(rest, gap)
-    return initial * lasting + (rest - part) * fresh + _lasting(change_rate, part)
+    return before + (rest - part) * fresh + _lasting(change_rate, part)
+
+
+def _before_first_crawl(change_rate, first, share, initial):
+    r"""Fresh time up to `first`, by which a share of the pages has been crawled.
+
+    The first crawl comes at a uniform time, so that the page has been crawled by the
+    time t with probability share t / first. The new copies are fresh for
+
+    .. math:: \frac{share}{first} \int_0^{first} \int_0^t e^{-\Delta (t - u)}\,du\,dt
+              = share\;first\;\frac{x - 1 + e^{-x}}{x^2}, \qquad x = \Delta\,first .
+
+    The fraction is 1F1(1; 3; -x) / 2, which does not cancel.
+    """
+    lasting = _lasting(change_rate, first)
+    crawled = share * first * hyp1f1(1, 3, -first * change_rate) / 2
+    # the integral of (1 - share t / first) exp(-change_rate t)
+    uncrawled = lasting - share * lasting + crawled
+    return initial * uncrawled + crawled
 
 
 def mean(fresh: ArrayLike, importance: ArrayLike) -> NDArray:
@@ -165,6 +197,7 @@ def mean(fresh: ArrayLike, importance: ArrayLike) -> NDArray:
     -------
     float or ndarray, shape (...)
     """
+    fresh = np.asarray(fresh, dtype=float)
     importance = checks.numbers("importance", importance)
     total = importance.sum(axis=-1)
     checks.require("importance", total, "positive for at least one page", total > 0)
@@ -188,6 +221,8 @@ def probability(
         n.
     pages : SignalledPages
     """
+    elapsed = checks.numbers("elapsed", elapsed)
+    n_signals = checks.numbers("n_signals", n_signals)
     return np.exp(-pages.alpha * elapsed) * (1.0 - pages.precision) ** n_signals
 
 

@@ -135,11 +135,11 @@ def lemma_4(iota, change_rate, false_rate, alpha, gamma, beta, terms):
 # ---- the value inverted
 
 # Without signals V reaches the share y of its limit at iota = x / change_rate, where
-# y = 1 - (1 + x) exp(-x). The inverse is tabulated as polynomials on equal pieces of two
+# y = 1 - (1 + x) exp(-x). The inverse is a table of polynomials on equal pieces of two
 # ranges: below y = FEW, x / sqrt(2 y) is smooth in sqrt(2 y), because y = x^2 / 2 -
 # x^3 / 3 + ...; above, x is smooth in -log(1 - y), which is at most 36.8 in floating
-# point. 128 pieces of degree 8 have a relative error below 4e-15, at a tenth of the time
-# of Halley's method and a twentieth of that of `scipy.special.gammaincinv` (measured).
+# point. 128 pieces of degree 8 have a relative error below 4e-15. This takes a third to
+# a tenth of the time of three steps of Halley's method (measured).
 FEW, LONGEST = 0.8, 37.0
 PIECES, DEGREE = 128, 8
 START = -math.log1p(-FEW)

@@ -53,9 +53,15 @@ def utility(
     >>> utility([1.0, 2.0], [3.0, 1.0], [1.0, 2.0]).round(3)
     np.float64(2.0)
     """
+    change_rate, crawl_rate = checks.broadcast(
+        change_rate=change_rate, crawl_rate=crawl_rate
+    )
+    importance = checks.numbers("importance", importance)
+    initial = checks.numbers("initial", initial, 0.0, 1.0)
     stationary = freshness.poisson(change_rate, crawl_rate)
     time = np.expand_dims(np.minimum(elapsed, FOREVER), -1)
-    decay = np.exp(-np.add(change_rate, crawl_rate) * time)
+    checks.require("elapsed", time, "non-negative", time >= 0)
+    decay = np.exp(-(change_rate + crawl_rate) * time)
     return np.sum(importance * (stationary + (initial - stationary) * decay), axis=-1)
 
 
@@ -85,7 +91,8 @@ def burn_in(importance: ArrayLike, tolerance: ArrayLike, *, min_rate: float) -> 
     """
     tolerance = checks.numbers("tolerance", tolerance, above=True)
     min_rate = checks.number("min_rate", min_rate, above=True)
-    return np.log(np.maximum(np.sum(importance) / tolerance, 1.0)) / min_rate
+    importance = checks.numbers("importance", importance)
+    return np.log(np.maximum(importance.sum() / tolerance, 1.0)) / min_rate
 
 
 def suboptimality(
@@ -111,18 +118,38 @@ def suboptimality(
     Returns
     -------
     ndarray, shape (...), 1/time
+
+    Notes
+    -----
+    The loss is of second order in the errors, and the difference of the two utilities
+    would lose it to rounding. F_i is concave, so that its value at the chosen rate is
+    that of the tangent at the best rate less a positive rest. As both rates sum to the
+    bandwidth, and the slope of the tangent is the multiplier :math:`\lambda` on each
+    page that is crawled at best, this is (derived)
+
+    .. math:: \sum_i \frac{\mu_i \Delta_i (\rho^*_i - \hat\rho_i)^2}
+              {(\rho^*_i + \Delta_i)^2 (\hat\rho_i + \Delta_i)}
+              + \sum_{\rho^*_i = 0} \hat\rho_i
+              \left(\lambda - \frac{\mu_i}{\Delta_i}\right) .
     """
-    best, chosen = (
-        allocation.optimal_poisson(rate, importance, bandwidth).crawl_rate
-        for rate in checks.broadcast(
-            change_rate=change_rate, estimated_rate=estimated_rate
-        )
+    change_rate, estimated_rate, importance = checks.broadcast(
+        change_rate=change_rate, estimated_rate=estimated_rate, importance=importance
     )
-    # Term by term: the difference of the sums would lose what is small. A page
-    # that never changes loses nothing.
-    lost = (best - chosen) * change_rate
-    both = (best + change_rate) * (chosen + change_rate)
-    return np.sum(importance * lost / np.maximum(both, 1e-300), axis=-1)
+    best = allocation.optimal_poisson(change_rate, importance, bandwidth)
+    rate = best.crawl_rate
+    chosen = allocation.optimal_poisson(estimated_rate, importance, bandwidth)
+    changes = change_rate > 0
+    d = np.where(changes, change_rate, 1.0)
+    rest = (
+        d
+        * (rate - chosen.crawl_rate) ** 2
+        / ((rate + d) ** 2 * (chosen.crawl_rate + d))
+    )
+    rest = np.where(changes, importance * rest, 0.0)
+    slope = np.where(changes, importance / d, 0.0)
+    missed = np.expand_dims(best.multiplier, -1) - slope
+    wasted = np.where(rate == 0, chosen.crawl_rate * missed, 0.0)
+    return np.sum(rest + wasted, axis=-1)
 
 
 def sensitivity_bound(
@@ -157,7 +184,7 @@ def sensitivity_bound(
         above=True, change_rate=change_rate, estimated_rate=estimated_rate
     )
     error = (believed - true) ** 2 / (believed * np.minimum(believed, true))
-    return np.sum(importance * error, axis=-1)
+    return np.sum(checks.numbers("importance", importance) * error, axis=-1)
 
 
 def exploration_radius(
@@ -249,6 +276,7 @@ def regret_bound(
     radius = exploration_radius(
         len(importance), bandwidth, exploration, max_rate=max_rate, level=level
     )
+    importance = checks.numbers("importance", importance)
     left = np.subtract(horizon, exploration)
     left = np.where(left >= 0, left, np.nan)
     return np.sum(importance) * (exploration + left * (radius / min_rate) ** 2)

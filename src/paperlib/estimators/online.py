@@ -104,8 +104,8 @@ class OnlineEstimator:
             The true change rate, non-negative. The crawl rate and the first
             estimate are one number too.
         n_crawls : sequence of int
-            After how many crawls; after 0, what the first estimate is off, and NaN of
-            `Naive`, and of `LLN` where its offset is 0 then, which have none.
+            Numbers of crawls. Entry 0 is the error of the initial estimate; NaN for
+            `Naive` and for `LLN` with offset 0, which have no initial estimate.
 
         Returns
         -------
@@ -235,18 +235,25 @@ class SA(OnlineEstimator):
         self._k += 1
         return self._state[0]
 
+    def _matrix(self, k, changed):
+        """M_k(changed): one row for each number of the state after crawl k + 1."""
+        return np.array(self._advance(k, changed, *np.eye(len(self._start()))))
+
     def _moments(self, change_rate, q, n_crawls):
-        second, found = np.outer(self._start(), self._start()), []
+        start = np.array(self._start())
+        second = np.outer(start, start)
+        moments = []
         for k in range(max(n_crawls) + 1):
-            mean, after = second[0, -1], 0.0
+            mean = second[0, -1]
             square = second[0, 0] - change_rate * (2 * mean - change_rate)
             # rounding may leave a mean square just below 0
-            found.append((mean - change_rate, np.sqrt(abs(square))))
-            for bit, chance in ((True, q), (False, 1 - q)):
-                half = self._advance(k, bit, *second)
-                after += chance * np.array(self._advance(k, bit, *np.array(half).T))
-            second = after
-        return [found[n] for n in n_crawls]
+            moments.append((mean - change_rate, np.sqrt(abs(square))))
+            unchanged = self._matrix(k, False)
+            changed = self._matrix(k, True)
+            second = (1 - q) * unchanged @ second @ unchanged.T + (
+                q * changed @ second @ changed.T
+            )
+        return [moments[n] for n in n_crawls]
 
 
 @dataclass(eq=False, kw_only=True)
