@@ -42,14 +42,15 @@ def rising(name, value, least=2, *, above=False):
     return array
 
 
-def count(name, value):
-    """The value as a positive int."""
+def count(name, value, least=1):
+    """The value as an int of at least 1, or 0."""
     try:
         whole = operator.index(value)
     except TypeError:
-        whole = 0
-    if whole < 1:
-        raise ValueError(f"{name} must be a positive integer, got {value!r}")
+        whole = -1
+    if whole < least:
+        rule = "a positive integer" if least else "a non-negative integer"
+        raise ValueError(f"{name} must be {rule}, got {value!r}")
     return whole
 
 

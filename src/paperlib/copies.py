@@ -7,6 +7,7 @@ For policies that learn: how long the copies are fresh (appendix C of Upadhyay e
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,15 +17,46 @@ from numpy.typing import ArrayLike, NDArray
 from . import checks, freshness, schedules
 from .processes import History, join
 
-# How to explore: at equal intervals, where a round ends with a crawl of every
-# page, or at Poisson times.
-EXPLORE = {"interval": partial(schedules.regular, phase=1.0), "rate": schedules.poisson}
-# The expected fresh time of a page under each schedule, in closed form.
-FRESH_TIME = {
-    EXPLORE["interval"]: partial(freshness.interval_time, phase=1.0),
-    schedules.poisson: freshness.poisson_time,
-    schedules.regular: freshness.interval_time,
-}
+
+@dataclass(frozen=True)
+class Schedule:
+    """How crawl rates become crawl times, and how long copies are then fresh.
+
+    Parameters
+    ----------
+    times : callable
+        ``times(crawl_rate, duration, rng=...)``: crawl times and offsets, as
+        `schedules.poisson` returns them.
+    fresh_time : callable, optional
+        ``fresh_time(change_rate, crawl_rate, duration, initial=...)``: the expected
+        fresh time of each page, as `freshness.poisson_time` gives it. By default the
+        fresh time of the simulated copies is taken in its place.
+
+    Examples
+    --------
+    Pages crawled together, at the mean rate:
+
+    >>> def together(crawl_rate, duration, *, rng=None):
+    ...     same = np.full_like(crawl_rate, np.mean(crawl_rate))
+    ...     return schedules.regular(same, duration, phase=1.0)
+    >>> copies = Copies([0.5, 2.0], filled=True, rng=1)
+    >>> expected, fresh = copies.follow(Schedule(together), np.array([1.0, 3.0]), 4.0)
+    >>> copies.history.n_crawls, bool((expected == fresh).all())
+    (array([8, 8]), True)
+    """
+
+    times: Callable
+    fresh_time: Callable | None = None
+
+
+POISSON = Schedule(schedules.poisson, freshness.poisson_time)
+REGULAR = Schedule(schedules.regular, freshness.interval_time)
+# At equal intervals, where a round ends with a crawl of every page.
+ROUNDS = Schedule(
+    partial(schedules.regular, phase=1.0), partial(freshness.interval_time, phase=1.0)
+)
+# How a policy can explore.
+EXPLORE = {"interval": ROUNDS, "rate": POISSON}
 
 
 class Copies:
@@ -48,7 +80,7 @@ class Copies:
     Examples
     --------
     >>> copies = Copies([0.5, 2.0], filled=True, rng=1)
-    >>> expected, fresh = copies.follow(EXPLORE["interval"], np.ones(2), 10.0)
+    >>> expected, fresh = copies.follow(ROUNDS, np.ones(2), 10.0)
     >>> copies.history.n_crawls
     array([10, 10])
     """
@@ -70,15 +102,15 @@ class Copies:
             return self.rng.standard_exponential(page.size) / self.change_rate[page]
 
     def follow(
-        self, schedule: Callable, crawl_rate: NDArray, duration: float
+        self, schedule: Schedule, crawl_rate: ArrayLike, duration: float
     ) -> tuple[NDArray, NDArray]:
         """Crawl by a schedule for some time.
 
         Parameters
         ----------
-        schedule : callable
-            One of `EXPLORE`, `schedules.poisson` or `schedules.regular`.
-        crawl_rate : ndarray, shape (n_pages,), 1/time
+        schedule : Schedule
+            `POISSON`, `REGULAR`, `ROUNDS`, or one of your own.
+        crawl_rate : array_like, shape (n_pages,), 1/time
             Crawl rates.
         duration : float, time
             How long to follow the schedule.
@@ -86,14 +118,14 @@ class Copies:
         Returns
         -------
         expected : ndarray, shape (n_pages,), time
-            Expected fresh time of each page, given what happened before.
+            Expected fresh time of each page, given what happened before; that of
+            the simulation if the schedule has no closed form.
         fresh : ndarray, shape (n_pages,), time
             Fresh time of each page as simulated.
         """
-        expected = checks.choice("schedule", schedule, FRESH_TIME)(
-            self.change_rate, crawl_rate, duration, initial=self.probability()
-        )
-        time, offsets = schedule(crawl_rate, duration, rng=self.rng)
+        crawl_rate = checks.numbers("crawl_rate", crawl_rate)
+        before = self.probability()
+        time, offsets = schedule.times(crawl_rate, duration, rng=self.rng)
         pages = np.arange(offsets.size - 1)
         page = np.repeat(pages, np.diff(offsets))
         # Copies that a page has in this time: from the last crawl before, and from
@@ -111,7 +143,10 @@ class Copies:
         offsets = np.append(0, np.cumsum(seen)[last])
         found = History((end - start)[seen], (change <= end)[seen], offsets)
         self.history = join(self.history, found)
-        return expected, fresh
+        if schedule.fresh_time is None:
+            return fresh, fresh
+        rates = self.change_rate, crawl_rate
+        return schedule.fresh_time(*rates, duration, initial=before), fresh
 
     def probability(self) -> NDArray:
         """Probability that each copy is fresh now, given the crawls so far.

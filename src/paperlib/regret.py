@@ -227,7 +227,9 @@ def exploration_radius(
     one_round = checks.count("n_pages", n_pages) / checks.number(
         "bandwidth", bandwidth, above=True
     )
-    steepest = np.exp(checks.number("max_rate", max_rate, above=True) * one_round)
+    max_rate = checks.number("max_rate", max_rate, above=True)
+    with np.errstate(over="ignore"):  # inf: a round is far too long to learn
+        steepest = np.exp(max_rate * one_round)
     # that of scipy.special is -inf at level 1 without a warning
     unlikely = np.log(2 * n_pages) - log1p(
         -checks.number("level", level, 0.0, 1.0, above=True)

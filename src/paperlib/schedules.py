@@ -19,6 +19,7 @@ from .lemma_4 import compiled
 # A crawl due at the end of the duration counts. That end is often a number of
 # rounds times their length, off by some roundings.
 ROUNDING = 1e-9
+MOST_CRAWLS = 1e15  # of a page: whole numbers below it are exact
 
 
 def poisson(
@@ -51,8 +52,7 @@ def poisson(
     >>> time.round(2), offsets
     (array([1.13, 2.66, 1.03, 1.16, 1.64, 1.72, 2.29, 2.58]), array([0, 2, 8]))
     """
-    rate = checks.numbers("crawl_rate", crawl_rate).ravel()
-    duration = checks.number("duration", duration, above=True)
+    rate, duration = _rates(crawl_rate, duration)
     rng = np.random.default_rng(rng)
     offsets = np.append(0, np.cumsum(rng.poisson(rate * duration)))
     drawn = rng.standard_exponential(offsets[-1] + rate.size)
@@ -87,16 +87,24 @@ def regular(
     time, offsets : ndarray
         As from `poisson`.
     """
-    rate = checks.numbers("crawl_rate", crawl_rate).ravel()
-    duration = checks.number("duration", duration, above=True)
+    rate, duration = _rates(crawl_rate, duration)
     if phase is None:
         phase = 1.0 - np.random.default_rng(rng).random(rate.size)
     phase = checks.numbers("phase", phase, 0.0, 1.0, above=True)
     count = np.floor(duration * (1 + ROUNDING) * rate + 1.0 - phase).astype(int)
     offsets = np.append(0, np.cumsum(count))
     number = np.arange(offsets[-1]) - np.repeat(offsets[:-1], count)
-    phase, rate = (np.repeat(x, count) for x in np.broadcast_arrays(phase, rate))
+    phase = np.repeat(np.broadcast_to(phase, rate.shape), count)
+    rate = np.repeat(rate, count)
     return np.minimum((number + phase) / rate, duration), offsets
+
+
+def _rates(crawl_rate, duration):
+    """The checked rates, flat, and the duration: no more crawls than memory can hold."""
+    rate = checks.numbers("crawl_rate", crawl_rate).ravel()
+    duration = checks.number("duration", duration, above=True)
+    checks.numbers("crawl_rate x duration", rate * duration, high=MOST_CRAWLS)
+    return rate, duration
 
 
 def low_discrepancy(crawl_rate: ArrayLike, n_slots: int) -> NDArray:
@@ -132,7 +140,7 @@ def low_discrepancy(crawl_rate: ArrayLike, n_slots: int) -> NDArray:
     rate = checks.numbers("crawl_rate", crawl_rate).ravel()
     total = rate.sum()
     checks.require("crawl_rate", total, "positive for at least one page", total > 0)
-    return _earliest_deadline(rate, total, n_slots)
+    return _earliest_deadline(rate, total, checks.count("n_slots", n_slots, 0))
 
 
 @compiled

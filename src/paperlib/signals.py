@@ -17,9 +17,14 @@ from scipy import optimize
 from . import checks
 from .processes import History, simulate_history
 
-# The search ends with a step that promises a gain of this share of the log-likelihood,
-# some 1e-8 standard errors. It halves a step that lowers it by more than rounding.
+# The search ends if the predicted relative gain in log-likelihood is below LAST_GAIN,
+# some 1e-8 standard errors. It halves a step that lowers the log-likelihood by more
+# than a share of ROUNDING.
 LAST_GAIN, ROUNDING, MOST_STEPS = 1e-20, 1e-12, 500
+# Added to the diagonal of the information matrix, as a share of it and as a number, so
+# that the matrix is regular also without signals, or with signals in proportion to the
+# intervals.
+RELATIVE_RIDGE, RIDGE = 1e-13, 1e-99
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,13 +63,12 @@ class SignalledPages:
     false_rate: Any = 0.0
 
     def __post_init__(self):
-        given = {
-            name: checks.numbers(
-                name, np.atleast_1d(value), high=1.0 if name == "recall" else np.inf
-            )
-            for name, value in vars(self).items()
-        }
-        for name, array in zip(given, checks.broadcast(**given), strict=True):
+        parameters = {name: np.atleast_1d(x) for name, x in vars(self).items()}
+        checks.numbers("recall", parameters["recall"], high=1.0)
+        arrays = checks.broadcast(**parameters)
+        for name, array in zip(parameters, arrays, strict=True):
+            if not array.size:
+                raise ValueError(f"{name} must have at least one page, got none")
             vars(self)[name] = array.copy()  # because the dataclass is frozen
 
     @classmethod
@@ -163,6 +167,7 @@ def corrupt(
         The pages as they are believed to be, for each share. Pages without
         signals count as of precision 0.
     """
+    corruption = np.atleast_1d(checks.numbers("corruption", corruption, 0.0, 1.0))
     noise = np.random.default_rng(rng).random((2, pages.recall.size))
     precision = np.nan_to_num(pages.precision)
     return [
@@ -326,27 +331,38 @@ def _maximum(x, changed):
     Each step leads to, or towards, the maximum for alpha, b >= 0 of the quadratic
     function with the same derivatives, which is a problem of least squares.
     """
-    rest, all_time, x = x[~changed].sum(axis=0), x[:, 0].sum(), x[changed]
-    if rest[0] == 0:  # changes only
+    unchanged = x[~changed].sum(axis=0)  # time and signals without a change
+    all_time = x[:, 0].sum()
+    x = x[changed]
+    if unchanged[0] == 0:  # changes only
         return np.inf if len(x) else np.nan, np.nan
-    sure = rest[1] == 0  # signals came with changes only
-    x = x[(x[:, 1] == 0) | ~sure]
+    sure = unchanged[1] == 0  # signals came with changes only, so that b is inf
+    if sure:
+        x = x[x[:, 1] == 0]
     theta = np.array([len(x) / all_time, 0.0 if sure else 0.5])
-    value, step = -np.inf, 0.0
+    value = -np.inf
+    step = 0.0
     for _ in range(MOST_STEPS):
-        r = 1 / np.expm1(x @ (theta + step))
-        new = -np.log1p(r).sum() - rest @ (theta + step)
+        odds = 1 / np.expm1(x @ (theta + step))  # of no change, for each row
+        new = -np.log1p(odds).sum() - unchanged @ (theta + step)
         if new < value - ROUNDING * abs(value):
             step = step / 2
             continue
-        theta, value = theta + step, new
-        gradient = r @ x - rest
-        # regular also without signals, or if they are in proportion to the intervals
-        information = x.T * (r + r**2) @ x * (1 + 1e-13 * np.eye(2)) + 1e-99 * np.eye(2)
-        root = np.linalg.cholesky(information).T
-        target = root @ theta + np.linalg.solve(root.T, gradient)
-        step = optimize.nnls(root, target)[0] - theta
+        theta = theta + step
+        value = new
+        gradient = odds @ x - unchanged
+        step = _step_to_maximum(x, odds, gradient, theta)
         if gradient @ step <= LAST_GAIN * abs(value):
             break
     alpha, b = theta + step
     return alpha, np.inf if sure else b
+
+
+def _step_to_maximum(x, odds, gradient, theta):
+    """Step to the maximum of the quadratic function for alpha, b >= 0."""
+    information = x.T * (odds + odds**2) @ x
+    information = information * (1 + RELATIVE_RIDGE * np.eye(2)) + RIDGE * np.eye(2)
+    # With information = root.T root, the function is -|root (theta + step) - target|^2.
+    root = np.linalg.cholesky(information).T
+    target = root @ theta + np.linalg.solve(root.T, gradient)
+    return optimize.nnls(root, target)[0] - theta

@@ -11,7 +11,7 @@ returns the page of each slot, -1 for none, as an int array:
 * `signals`: when the crawler receives signals, as `Signals`.
 * `crawl`: for policies that learn, a function to be called slot after slot. It
   crawls the page that it is given and returns whether that page has changed
-  since its last crawl; -1 passes a slot by. The policy still returns all pages.
+  since its last crawl; -1 leaves the slot unused. The policy still returns all pages.
 """
 
 from __future__ import annotations
@@ -157,7 +157,9 @@ def slot_times(
     >>> slot_times(([0.0, 1.0, 3.0], [1.0, 0.0, 2.0]), 4.0).tolist()
     [1.0, 3.5, 4.0]
     """
-    times, rates = ([0.0], [bandwidth]) if np.isscalar(bandwidth) else bandwidth
+    if np.ndim(bandwidth) == 0 and not isinstance(bandwidth, tuple):
+        bandwidth = [0.0], [bandwidth]
+    times, rates = bandwidth
     times = checks.rising("bandwidth times", times, 1)
     _, rates = checks.broadcast(times=times, bandwidth=rates)
     edges = np.minimum([*times, horizon], checks.number("horizon", horizon, above=True))
@@ -250,15 +252,15 @@ def crawl(
     >>> run.freshness.round(3)
     np.float64(0.611)
     """
-    borders = [0.0, world.horizon] if borders is None else borders
+    if borders is None:
+        borders = [0.0, world.horizon]
     borders = checks.rising("borders", borders)
     checks.require("borders", borders, "within the horizon", borders <= world.horizon)
     pages = world.pages
     time = slot_times(bandwidth, world.horizon)
     page = _chosen(world, policy, time)
-    small = page.astype(
-        np.min_scalar_type(-pages.alpha.size)
-    )  # radix sort up to 16 bits
+    # NumPy sorts integers of up to 16 bits by radix.
+    small = page.astype(np.min_scalar_type(-pages.alpha.size))
     order = np.argsort(small, kind="stable")
     offsets = np.searchsorted(page[order], np.arange(pages.alpha.size + 1))
     crawls = Signals(offsets, time[order])
@@ -271,13 +273,15 @@ def _chosen(world, policy, time):
     """The page of each slot that a policy chooses, checked."""
     n_pages = world.offsets.size - 1
     crawled = []
-    last = np.zeros(n_pages + 1)  # the last one is for -1, which never changes
+    last = np.zeros(n_pages)
 
     def crawl_next(page):
-        changes = world.changes(page)
         now = time[len(crawled)]
-        changed = (last[page] < changes) & (changes <= now)
         crawled.append(page)
+        if page < 0:
+            return False
+        changes = world.changes(page)
+        changed = (last[page] < changes) & (changes <= now)
         last[page] = now
         return bool(changed.any())
 
@@ -306,22 +310,31 @@ def _fresh_time(crawls, signals, alpha, doubt, borders):
     """
     fresh = np.zeros((borders.size - 1, alpha.size))
     for i in range(alpha.size):
-        crawl, signal = _own(crawls, i), _own(signals, i)
-        j, k, window = 0, 0, -1  # before the first border
-        p, now = 1.0, 0.0
+        crawl = _own(crawls, i)
+        signal = _own(signals, i)
+        j = k = 0
+        window = -1  # before the first border
+        p = 1.0
+        now = 0.0
         while window < borders.size - 1:
             border = borders[window + 1]
             while p < STALE and signal[k] < min(crawl[j], border):
                 k += 1  # many signals of a page that is stale anyway
             end = min(crawl[j], signal[k], border)
-            stale = -math.expm1(-alpha[i] * (end - now))
+            length = end - now
+            stale = -math.expm1(-alpha[i] * length)
             if window >= 0:
-                fresh[window, i] += p * (stale / alpha[i] if stale > 0.0 else end - now)
-            p, now = p * (1.0 - stale), end
+                if stale > 0.0:
+                    length = stale / alpha[i]
+                fresh[window, i] += p * length
+            p *= 1.0 - stale
+            now = end
             if end == signal[k]:
-                p, k = p * doubt[i], k + 1
+                p *= doubt[i]
+                k += 1
             elif end == crawl[j]:
-                p, j = 1.0, j + 1
+                p = 1.0
+                j += 1
             else:
                 window += 1
     return fresh
@@ -342,7 +355,9 @@ def compare(
     n_runs: int,
     rng: Any = None,
     keep: Callable = attrgetter("freshness"),
+    numbers: Callable | None = None,
     delays: dict[str, Callable] | None = None,
+    delayed: Callable | None = None,
     borders: ArrayLike | None = None,
 ) -> dict[Any, NDArray]:
     """Run policies in the same worlds; each run has new pages and a new world.
@@ -353,8 +368,7 @@ def compare(
         Function of a Generator: the SignalledPages of a run.
     policies : callable
         Function of those pages and a Generator: a dictionary of policies by
-        name, as for `crawl`. A number among them stands for itself. A pair of a
-        policy and the name of a delay receives the signals later.
+        name, as for `crawl`.
     bandwidth : float or tuple, 1/time
         As in `slot_times`.
     horizon : float, time
@@ -365,32 +379,38 @@ def compare(
         Run i depends on it and i alone.
     keep : callable, optional
         Function of a CrawlRun: what to keep of it; by default its freshness.
+    numbers : callable, optional
+        Function of the pages: a dictionary of other numbers of the run by name, such
+        as the freshness of an optimum.
     delays : dict of callable, optional
         By name, a function of a Generator and the number of signals: the delay
         of each.
+    delayed : callable, optional
+        Function of the pages: a dictionary of policies, which are run under each of
+        the delays.
     borders : array_like, time, optional
         As in `crawl`.
 
     Returns
     -------
     dict of ndarray, shape (n_runs, ...)
-        What was kept, by name of the policy.
+        What was kept, by the name of the policy or number; for a policy under a
+        delay, by both names: ``"policy, delay"``.
     """
 
     def one_run(stream):
         of_pages, of_world, of_policies, of_delays = stream.spawn(4)
-        world = draw_world(draw(of_pages), horizon, rng=of_world)
-        worlds = {None: world}
-        found = {}
-        for name, delay in (delays or {}).items():
-            worlds[name] = world.delayed(delay(of_delays, world.sent.size))
-        for name, policy in policies(world.pages, of_policies).items():
-            policy, delay = policy if isinstance(policy, tuple) else (policy, None)
-            if not np.isscalar(policy):
-                delayed = checks.choice("delay", delay, worlds)
-                policy = keep(crawl(delayed, policy, bandwidth, borders=borders))
-            found[name] = policy
-        return found
+        pages = draw(of_pages)
+        world = draw_world(pages, horizon, rng=of_world)
+        results = {} if numbers is None else dict(numbers(pages))
+        for name, policy in policies(pages, of_policies).items():
+            results[name] = keep(crawl(world, policy, bandwidth, borders=borders))
+        for delay, draw_delay in (delays or {}).items():
+            late = world.delayed(draw_delay(of_delays, world.sent.size))
+            for name, policy in delayed(pages).items():
+                run = crawl(late, policy, bandwidth, borders=borders)
+                results[f"{name}, {delay}"] = keep(run)
+        return results
 
     runs = replicate(one_run, n_runs, rng=rng)
     return {name: np.stack([run[name] for run in runs]) for name in runs[0]}

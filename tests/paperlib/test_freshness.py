@@ -15,6 +15,7 @@ from scipy.integrate import quad
 from scipy.special import gammainc
 
 from paperlib import freshness
+from paperlib.lemma_4 import lemma_4
 from paperlib.signals import SignalledPages
 
 RATES = np.geomspace(1e-6, 1e6, 25)
@@ -305,3 +306,18 @@ PAGES = SignalledPages([1.0, 2.0], 1.0, 0.5, 0.1)
 def test_refuses(call, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         call()
+
+
+def test_walds_identity_is_used_only_where_it_is_exact():
+    """Against the sums, in which a number of terms turns the identity off."""
+    rng = np.random.default_rng(4)
+    false_rate, alpha, signalled = 10 ** rng.uniform(-1, 2, (3, 2000))
+    gamma = signalled + false_rate
+    beta = np.log(gamma / false_rate) / alpha
+    step = gamma * beta
+    # around the number of signals from which on the identity is used
+    iota = 8 * step * (1 + step) ** rng.uniform(0.5, 2.5, 2000) / gamma
+    for i in np.flatnonzero((alpha * iota > 0.1) & (gamma * iota < 5000)):
+        rates = alpha[i] + signalled[i], false_rate[i], alpha[i], gamma[i], beta[i]
+        exact = lemma_4(iota[i], *rates, 1e6)
+        assert_allclose(lemma_4(iota[i], *rates, np.inf), exact, rtol=1e-11)

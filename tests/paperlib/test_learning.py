@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from paperlib import allocation, estimators, freshness, schedules
-from paperlib.copies import EXPLORE, Copies
+from paperlib.copies import POISSON, REGULAR, ROUNDS, Copies, Schedule
 from paperlib.policies import (
     ExploreThenCommit,
+    PhasedEpsilonGreedy,
     explore_then_commit,
     reoptimise,
 )
@@ -25,11 +26,11 @@ CHANGE = np.array([0.2, 0.5, 1.0, 3.0, 0.8, 0.3, 4.9, 0.15])
 IMPORTANCE = np.array([1.0, 4.0, 0.5, 2.0, 6.0, 0.2, 3.0, 1.0])
 PAGES = (CHANGE, IMPORTANCE, 4.0)  # one round takes 2
 MASS = IMPORTANCE.sum()
-REGULAR = {"schedule": schedules.regular, "allocation": allocation.optimal_interval}
-HOW = {"poisson": {}, "regular": REGULAR}
+AT_INTERVALS = {"schedule": REGULAR, "allocation": allocation.optimal_interval}
+HOW = {"poisson": {}, "regular": AT_INTERVALS}
 
 etc = partial(ExploreThenCommit, bounds=BOUNDS)
-greedy = partial(etc, epsilon=0.1)
+greedy = partial(PhasedEpsilonGreedy, bounds=BOUNDS, n_phases=2, epsilon=0.1)
 explores = pytest.mark.parametrize("explore", ["interval", "rate"])
 
 
@@ -41,7 +42,7 @@ def agree(one, other):
 
 def same(one, other, runs=slice(None)):
     np.testing.assert_array_equal(one.borders, other.borders)
-    for name in ("expected", "believed"):
+    for name in ("utility", "believed"):
         np.testing.assert_array_equal(getattr(one, name)[runs], getattr(other, name))
 
 
@@ -56,7 +57,7 @@ def step_through(change_rate, phases, filled, rng):
     """
     events, start = [], 0.0
     for schedule, crawl_rate, duration in phases:
-        times = schedule([crawl_rate], duration, rng=rng)[0]
+        times = schedule.times([crawl_rate], duration, rng=rng)[0]
         events += [(start + t, 1, "crawl") for t in times]
         start += duration
         events.append((start, 2, "border"))
@@ -78,11 +79,10 @@ def step_through(change_rate, phases, filled, rng):
     return time, found, fresh
 
 
-ROUNDS, POISSON, EVEN = EXPLORE["interval"], schedules.poisson, schedules.regular
 PHASES = {
     "etc": [(ROUNDS, 0.5, 4.0), (POISSON, 1.5, 5.0)],
-    "regular": [(POISSON, 0.5, 4.0), (EVEN, 1.1, 5.3)],
-    "rare": [(EVEN, 0.15, 4.0), (POISSON, 0.0, 1.0), (ROUNDS, 0.6, 5.0)],
+    "regular": [(POISSON, 0.5, 4.0), (REGULAR, 1.1, 5.3)],
+    "rare": [(REGULAR, 0.15, 4.0), (POISSON, 0.0, 1.0), (ROUNDS, 0.6, 5.0)],
 }
 
 
@@ -123,7 +123,7 @@ def test_pages_that_do_not_change_or_are_not_crawled():
     np.testing.assert_array_equal(copies.probability(), 0.0)
     np.testing.assert_array_equal(copies.history.n_crawls, 0)
     rate = np.array([0.0, 2.0, 0.0])
-    expected, fresh = copies.follow(schedules.poisson, rate, 50.0)
+    expected, fresh = copies.follow(POISSON, rate, 50.0)
     np.testing.assert_array_equal(fresh[[0, 2]], 0.0)
     # but for the time to the first crawl
     np.testing.assert_allclose(expected, [0.0, 49.5, 0.0], rtol=1e-12)
@@ -132,6 +132,23 @@ def test_pages_that_do_not_change_or_are_not_crawled():
     n_crawls = copies.history.n_crawls
     np.testing.assert_array_equal(n_crawls > 0, rate > 0)
     assert n_crawls[1] == pytest.approx(100, abs=50)
+
+
+def test_a_schedule_of_ones_own():
+    """Without a closed form its expected fresh time is that of the simulation."""
+    own = Schedule(
+        lambda rate, duration, *, rng: schedules.poisson(rate, duration, rng=rng)
+    )
+    policy = partial(etc, exploration=6.0)
+    runs = [
+        policy(schedule=schedule).run(*PAGES, 30.0, n_runs=400, rng=21)
+        for schedule in (own, POISSON)
+    ]
+    np.testing.assert_array_equal(runs[0].believed, runs[1].believed)
+    explored, later = np.subtract(runs[0].utility, runs[1].utility).T
+    np.testing.assert_array_equal(explored, 0.0)
+    assert np.abs(later).min() > 0
+    assert abs(later.mean()) < 5 * later.std() / np.sqrt(400)
 
 
 # ------------------------------ beliefs
@@ -168,9 +185,9 @@ def test_regret_with_known_rates_is_that_of_exploration_and_the_transient(how):
     later = freshness.poisson_time if how == "poisson" else freshness.interval_time
     first = freshness.interval_time(CHANGE, 0.5, 10.0, initial=1.0, phase=1.0)
     served = [first @ IMPORTANCE, later(CHANGE, rate, 40.0, initial=1.0) @ IMPORTANCE]
-    np.testing.assert_allclose(run.expected, np.tile(served, (3, 1)), rtol=1e-10)
+    np.testing.assert_allclose(run.utility, np.tile(served, (3, 1)), rtol=1e-10)
     best = MASS * allocation.optimal_poisson(*PAGES).freshness * run.borders[1:]
-    path = (best - np.cumsum(run.expected, axis=1)) / MASS
+    path = (best - np.cumsum(run.utility, axis=1)) / MASS
     np.testing.assert_allclose(run.regret, path, rtol=1e-12, atol=1e-9)
 
 
@@ -196,7 +213,7 @@ def test_a_policy_has_the_distribution_of_its_plain_form():
     options = 4.0, 25.0, BOUNDS, 3, 0.2, rng
     slow = [plain.phased_epsilon_greedy(*pages, *options) for _ in range(n)]
     fresh, believed = zip(*slow, strict=True)
-    agree(run.expected.sum(axis=1), fresh)
+    agree(run.utility.sum(axis=1), fresh)
     agree(run.believed, believed)
 
 
@@ -240,7 +257,7 @@ def test_observations_are_kept_and_rates_are_a_mixture():
     # in the first phase all copies are fresh at first
     mixture = 0.75 * planned[0] + 0.25 * 0.5
     fresh = freshness.poisson_time(CHANGE, mixture, 10.0, initial=1.0) @ IMPORTANCE
-    assert run.expected[0, 1] == pytest.approx(fresh, rel=1e-10)
+    assert run.utility[0, 1] == pytest.approx(fresh, rel=1e-10)
 
 
 # ------------------------------ invariances
@@ -264,7 +281,7 @@ def test_other_units(explore, how):
     problem = CHANGE / c, IMPORTANCE / c, 4.0 / c, 30.0 * c
     other = policy.run(*problem, n_runs=2, rng=18)
     np.testing.assert_array_equal(other.borders, one.borders * c)
-    np.testing.assert_allclose(other.expected, one.expected, rtol=1e-9)
+    np.testing.assert_allclose(other.utility, one.utility, rtol=1e-9)
     np.testing.assert_allclose(other.believed * c, one.believed, rtol=1e-9)
     np.testing.assert_allclose(other.regret, c * one.regret, rtol=1e-7)
 
@@ -279,7 +296,10 @@ def test_one_page_and_numbers():
 def test_one_phase_is_explore_then_commit(explore):
     options = {"exploration": 12.0, "explore": explore}
     run = etc(**options).run(*PAGES, 40.0, n_runs=3, rng=20)
-    same(greedy(**options, epsilon=0.0).run(*PAGES, 40.0, n_runs=3, rng=20), run)
+    same(
+        greedy(**options, n_phases=1, epsilon=0.0).run(*PAGES, 40.0, n_runs=3, rng=20),
+        run,
+    )
     doubled = etc(**options, first_horizon=40.0)
     same(doubled.run(*PAGES, 40.0, n_runs=3, rng=20), run)
 

@@ -1,5 +1,6 @@
 """The bounds of Upadhyay et al. (2020) against what they bound."""
 
+import decimal
 import re
 
 import numpy as np
@@ -70,6 +71,28 @@ def test_the_burn_in_is_attained_by_a_page_without_crawls():
 
 
 # ------------------------------ sensitivity, Lemma 4
+
+
+@pytest.mark.parametrize("power", range(11))
+def test_suboptimality_over_ten_decades_of_error(power):
+    """Two equal pages, of which one is estimated 1 + error times as fast, in 60 digits.
+
+    At the estimates the two sums of crawl rate and believed change rate have the ratio
+    sqrt(1 + error). The rates carry a rounding error of 1e-16, which is relative to the
+    error what the loss can be wrong by.
+    """
+    with decimal.localcontext(prec=60):
+        rate, bandwidth = decimal.Decimal(2), decimal.Decimal(6)
+        error = decimal.Decimal(10) ** -power
+        root = (1 + error).sqrt()
+        smaller = (bandwidth + rate * (2 + error)) / (1 + root)
+        chosen = root * smaller - rate * (1 + error), smaller - rate
+        best = bandwidth / (bandwidth / 2 + rate)
+        lost = best - sum(one / (one + rate) for one in chosen)
+    estimated = [float(rate * (1 + error)), 2.0]
+    found = regret.suboptimality([2.0, 2.0], estimated, [1.0, 1.0], 6.0)
+    tolerance = max(1e-12, 1e-14 / 10.0**-power)
+    assert found == pytest.approx(float(lost), rel=tolerance, abs=0)
 
 
 def test_suboptimality_is_the_utility_that_is_lost():

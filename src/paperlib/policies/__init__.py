@@ -3,7 +3,7 @@
 Of Busa-Fekete et al. (2025): `Greedy`, `GreedyCIS`, `GreedyNCIS`, `GreedyCISPlus`
 (Algorithm 1), `ArgMax` for any crawl value, and `Rates` (LDS). While change rates are
 being learnt:
-`ExploreThenCommit`, also phased epsilon-greedy, of Upadhyay et al. (2020), and
+`ExploreThenCommit` and `PhasedEpsilonGreedy` of Upadhyay et al. (2020), and
 `reoptimise`, section 5 of Avrachenkov, Patil, Thoppe (2022).
 """
 
@@ -13,6 +13,7 @@ from .greedy import Greedy, GreedyCIS, GreedyCISPlus, GreedyNCIS
 from .learning import (
     ExploreThenCommit,
     LearningRun,
+    PhasedEpsilonGreedy,
     explore_then_commit,
     reoptimise,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "GreedyCISPlus",
     "GreedyNCIS",
     "LearningRun",
+    "PhasedEpsilonGreedy",
     "Rates",
     "explore_then_commit",
     "reoptimise",

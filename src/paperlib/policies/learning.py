@@ -1,8 +1,8 @@
 """Explore, then commit; phases; re-optimisation: crawl rates from learnt change rates.
 
-`ExploreThenCommit` is that of sections 5 and 6 of Upadhyay et al. (2020), with its
-phased epsilon-greedy form; `explore_then_commit` has its expected regret for many
-horizons at once. `reoptimise` is section 5 of Avrachenkov, Patil, Thoppe (2022).
+`ExploreThenCommit` is section 5 of Upadhyay et al. (2020), and `PhasedEpsilonGreedy`
+their section 6.3; `explore_then_commit` has the expected regret for many horizons at
+once. `reoptimise` is section 5 of Avrachenkov, Patil, Thoppe (2022).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .. import allocation, checks, estimators, freshness, schedules
-from ..copies import EXPLORE, Copies
+from .. import allocation, checks, estimators, freshness
+from ..copies import EXPLORE, POISSON, Copies, Schedule
 from ..errors import DegenerateHistoryWarning
 from ..processes import replicate, simulate_history
 
@@ -30,24 +30,27 @@ ROUNDING = 1e-9
 class LearningRun:
     """What a policy that sets rates did, in a number of runs.
 
-    Utility, eq. (2) of Upadhyay et al. (2020), in expectation, and regret (section 2).
-
     Parameters
     ----------
     borders : ndarray, shape (n_phases + 1,), time
         Borders of the phases.
-    expected : ndarray, shape (n_runs, n_phases)
-        Requests served fresh, in expectation given the crawls before the phase.
+    utility : ndarray, shape (n_runs, n_phases)
+        Requests served fresh in each phase, U of eq. (2) of Upadhyay et al. (2020), in
+        expectation given the crawls before the phase.
     believed : ndarray, shape (n_runs, n_pages), 1/time
         Change rates that the last phase used.
-    pages : tuple
-        True change rates, importance, and bandwidth of the runs.
+    change_rate, importance : ndarray, shape (n_pages,), 1/time
+        True change rates and request rates.
+    bandwidth : float, 1/time
+        Crawls of all pages together.
     """
 
     borders: NDArray
-    expected: NDArray
+    utility: NDArray
     believed: NDArray
-    pages: tuple
+    change_rate: NDArray
+    importance: NDArray
+    bandwidth: float
 
     @property
     def regret(self) -> NDArray:
@@ -62,10 +65,11 @@ class LearningRun:
 
         It can be negative: crawls at equal intervals are better.
         """
-        best = allocation.optimal_poisson(*self.pages).freshness
-        return (
-            best * self.borders[1:] - self.expected.cumsum(axis=1) / self.pages[1].sum()
+        best = allocation.optimal_poisson(
+            self.change_rate, self.importance, self.bandwidth
         )
+        served = self.utility.cumsum(axis=1) / self.importance.sum()
+        return best.freshness * self.borders[1:] - served
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,15 +78,6 @@ class ExploreThenCommit:
 
     Crawl all pages alike, estimate the change rates, and commit to the crawl
     rates that are allocated for the estimates.
-
-    With more phases, phased epsilon-greedy of section 6.3: phases of equal
-    length at the rates
-
-    .. math:: (1 - \epsilon)\,\hat\rho + \epsilon\,R / m ,
-
-    where :math:`\hat\rho` is allocated at the start of each phase, from all
-    observations so far. The paper lacks the details: that exploration comes
-    first and how epsilon enters is our reading.
 
     Parameters
     ----------
@@ -96,15 +91,11 @@ class ExploreThenCommit:
         Function of a History.
     allocation : callable, default `allocation.optimal_poisson`
         Function of change rates, importance and bandwidth.
-    schedule : callable, default `schedules.poisson`
+    schedule : Schedule, default `copies.POISSON`
         How the allocated rates become crawl times.
     explore : {"interval", "rate"}, default "interval"
         Explore at equal intervals, after a crawl of all pages at time 0; or at
         Poisson times, without copies at first.
-    n_phases : int, default 1
-        Number of phases after exploration.
-    epsilon : float, in [0, 1], default 0
-        Share of the bandwidth that goes on exploring.
     first_horizon : float, time, optional
         For an unknown horizon: run within it, then within twice that, and so on
         (the doubling trick); observations are kept. By default the horizon is
@@ -125,17 +116,13 @@ class ExploreThenCommit:
     exploration: float | Callable | None = None
     estimator: Callable = estimators.moment_matching
     allocation: Callable = allocation.optimal_poisson
-    schedule: Callable = schedules.poisson
+    schedule: Schedule = POISSON
     explore: str = "interval"
-    n_phases: int = 1
-    epsilon: float = 0.0
     first_horizon: float | None = None
 
     def __post_init__(self):
         checks.rising("bounds", self.bounds)
         checks.choice("explore", self.explore, EXPLORE)
-        checks.count("n_phases", self.n_phases)
-        checks.number("epsilon", self.epsilon, 0.0, 1.0)
 
     def run(
         self,
@@ -162,14 +149,16 @@ class ExploreThenCommit:
         rng : None, int or Generator, optional
             Run i depends on it and i alone.
         """
-        pages, uniform = _problem(change_rate, importance, bandwidth)
+        change_rate, importance = _pages(change_rate, importance, bandwidth)
         horizon = checks.number("horizon", horizon, above=True)
-        phases = self._phases(horizon, uniform.size / bandwidth)
-        one_run = partial(self._one_run, *pages, uniform, phases)
+        phases = self._phases(horizon, change_rate.size / bandwidth)
+        one_run = partial(self._one_run, change_rate, importance, bandwidth, phases)
         runs = replicate(one_run, n_runs, rng=rng)
-        expected, believed = map(np.array, zip(*runs, strict=True))
+        utility, believed = map(np.array, zip(*runs, strict=True))
         borders = np.cumsum([0.0, *(duration for duration, _ in phases)])
-        return LearningRun(borders, expected, believed, pages)
+        return LearningRun(
+            borders, utility, believed, change_rate, importance, bandwidth
+        )
 
     def plan(
         self, copies: Copies, importance: NDArray, bandwidth: float
@@ -188,46 +177,102 @@ class ExploreThenCommit:
         return believed, self.allocation(believed, importance, bandwidth).crawl_rate
 
     def _phases(self, horizon, one_round):
-        """Duration and epsilon of each phase; those that explore have None."""
+        """Duration of each phase, and whether it explores."""
         length = horizon if self.first_horizon is None else self.first_horizon
         left = horizon
         phases = []
         while left > ROUNDING * horizon:
-            wanted = self.exploration
-            wanted = wanted(length) if callable(wanted) else wanted
-            rounds = round(checks.number("exploration", wanted, above=True) / one_round)
-            exploration = max(1, rounds) * one_round
-            if min(length, horizon) <= exploration:
-                raise ValueError(
-                    f"exploration must be shorter than {min(length, horizon):g}, got "
-                    f"{exploration:g} (rounds of n_pages / bandwidth = {one_round:g})"
-                )
-            within, exploration = min(length, left), min(exploration, left)
-            each = (within - exploration) / self.n_phases
-            phases += [(exploration, None)] + [(each, self.epsilon)] * self.n_phases
-            length, left = 2 * length, left - within
+            exploration = self._exploration(length, min(length, horizon), one_round)
+            within = min(length, left)
+            exploration = min(exploration, left)
+            phases.append((exploration, True))
+            phases += [(part, False) for part in self._split(within - exploration)]
+            left -= within
+            length *= 2
         return [phase for phase in phases if phase[0] > 0]
 
-    def _one_run(self, change_rate, importance, bandwidth, uniform, phases, rng):
+    def _exploration(self, horizon, longest, one_round):
+        """Length of exploration for a horizon, in whole rounds."""
+        length = self.exploration
+        if callable(length):
+            length = length(horizon)
+        n_rounds = round(checks.number("exploration", length, above=True) / one_round)
+        exploration = max(1, n_rounds) * one_round
+        if longest <= exploration:
+            raise ValueError(
+                f"exploration must be shorter than {longest:g}, got "
+                f"{exploration:g} (rounds of n_pages / bandwidth = {one_round:g})"
+            )
+        return exploration
+
+    def _split(self, duration):
+        """Durations of the phases after exploration."""
+        return [duration]
+
+    def _mix(self, best, uniform):
+        """Crawl rates of a phase after exploration."""
+        return best
+
+    def _one_run(self, change_rate, importance, bandwidth, phases, rng):
         """Expected fresh requests of each phase, and the last beliefs."""
         copies = Copies(change_rate, filled=self.explore == "interval", rng=rng)
-        served = []
-        for duration, epsilon in phases:
+        uniform = np.full(change_rate.size, bandwidth / change_rate.size)
+        utility = []
+        for duration, explores in phases:
             rate = uniform
             schedule = EXPLORE[self.explore]
-            if epsilon is not None:
+            if not explores:
                 believed, best = self.plan(copies, importance, bandwidth)
-                rate, schedule = (1 - epsilon) * best + epsilon * uniform, self.schedule
+                rate = self._mix(best, uniform)
+                schedule = self.schedule
             expected, _ = copies.follow(schedule, rate, duration)
-            served.append(expected @ importance)
-        return served, believed
+            utility.append(expected @ importance)
+        return utility, believed
 
 
-def _problem(change_rate, importance, bandwidth):
-    """Pages as arrays with the bandwidth, and uniform rates, which check them."""
-    uniform = allocation.uniform(change_rate, importance, bandwidth).crawl_rate
-    pages = np.broadcast_arrays(np.atleast_1d(change_rate), importance)
-    return (*pages, bandwidth), uniform
+@dataclass(frozen=True, kw_only=True)
+class PhasedEpsilonGreedy(ExploreThenCommit):
+    r"""Phased epsilon-greedy, section 6.3 of Upadhyay et al. (2020).
+
+    Exploration, and then phases of equal length at the rates
+
+    .. math:: (1 - \epsilon)\,\hat\rho + \epsilon\,R / m ,
+
+    where :math:`\hat\rho` is allocated at the start of each phase, from all
+    observations so far. The paper lacks the details: it is our reading that exploration
+    comes first, and how epsilon enters.
+
+    Parameters
+    ----------
+    n_phases : int
+        Number of phases after exploration.
+    epsilon : float, in [0, 1]
+        Share of the bandwidth that is spent on exploring.
+    **options
+        As for `ExploreThenCommit`.
+    """
+
+    n_phases: int
+    epsilon: float
+
+    def __post_init__(self):
+        super().__post_init__()
+        checks.count("n_phases", self.n_phases)
+        checks.number("epsilon", self.epsilon, 0.0, 1.0)
+
+    def _split(self, duration):
+        return [duration / self.n_phases] * self.n_phases
+
+    def _mix(self, best, uniform):
+        return (1 - self.epsilon) * best + self.epsilon * uniform
+
+
+def _pages(change_rate, importance, bandwidth):
+    """Change rates and importances as checked arrays, one number for each page."""
+    allocation.uniform(change_rate, importance, bandwidth)
+    return checks.broadcast(
+        change_rate=np.atleast_1d(change_rate), importance=importance
+    )
 
 
 def explore_then_commit(
@@ -278,9 +323,9 @@ def explore_then_commit(
         Regret against the best Poisson policy in the long run, divided by the
         total importance; NaN where the horizon is shorter than exploration.
     """
-    pages, uniform = _problem(change_rate, importance, bandwidth)
-    change_rate, importance, _ = pages
+    change_rate, importance = _pages(change_rate, importance, bandwidth)
     one_round = change_rate.size / bandwidth
+    uniform = np.full(change_rate.size, 1 / one_round)
     rounds = np.maximum(np.round(np.divide(exploration, one_round)), 1.0)
     ends = checks.rising("exploration in rounds", rounds, 1) * one_round
     durations = np.diff(ends, prepend=0.0)
@@ -302,7 +347,7 @@ def explore_then_commit(
             yield explored + later @ importance
 
     runs = replicate(lambda stream: list(served(stream)), n_runs, rng=rng)
-    best = allocation.optimal_poisson(*pages).freshness
+    best = allocation.optimal_poisson(change_rate, importance, bandwidth).freshness
     lost = best * horizon - np.array(runs) / importance.sum()
     return np.where(left >= 0, lost, np.nan)
 
@@ -360,7 +405,8 @@ def reoptimise(
     start = allocation.uniform(change_rate, importance, bandwidth).crawl_rate
 
     def one_run(stream):
-        mine, rates = copy.deepcopy(estimator), [start]
+        mine = copy.deepcopy(estimator)
+        rates = [start]
         for _ in range(n_phases):
             crawls = {"crawl_rate": rates[-1], "n_crawls": n_crawls, "rng": stream}
             for changed in simulate_history(change_rate, **crawls).changed.T:
