@@ -22,6 +22,7 @@ _PAIRING = 20  # seed of the random pairs of pages and importances
 # Beta distributions of precision and recall: 95% of the pages are below .7 and .6.
 _QUALITY = [[[3.0], [4.0]], [[4.39], [7.148]]]
 _LEAST_PRECISION = 0.01
+_NARROW = 0.7  # standard deviation of the log period of narrow pages (our choice)
 _LABELLED = 0.05  # share of the pages
 _LABELLED_IMPORTANCE = 0.264  # their share of the importance
 
@@ -195,6 +196,84 @@ def population(
         Importances, with mean 1.
     """
     return _population(source, n_pages, np.random.default_rng(rng))[:2]
+
+
+def hourly_rates(kind: str, n_pages: int, *, rng: Any = None) -> NDArray:
+    """Change rates of pages that stand in for those of Grimes and Ford (2008).
+
+    All kinds have the median of `paperlib.priors.population`, 17.5 days between
+    two changes.
+
+    Parameters
+    ----------
+    kind : {"stand-in", "log-logistic", "narrow", "debian"}
+        Mean times between changes: lognormal as in
+        `paperlib.priors.population`; log-logistic, with a heavy tail; lognormal
+        with a standard deviation of the logarithm of 0.7 instead of 1; or those
+        of `debian_pages`, drawn with replacement and scaled to the median.
+    n_pages : int
+        Number of pages.
+    rng : None, int or Generator, optional
+        Source of random numbers.
+
+    Returns
+    -------
+    ndarray of float, shape (n_pages,)
+        Change rates, 1/hour.
+    """
+    from paperlib import priors
+
+    if kind == "debian":
+        rate, _ = debian_pages()
+        drawn = np.random.default_rng(rng).choice(rate, n_pages)
+        return drawn / np.median(rate) / priors.MEDIAN_PERIOD
+    lognormal = {"stand-in": "lognormal", "narrow": "lognormal"}
+    distribution = lognormal.get(kind, kind)
+    rate = priors.population(n_pages, distribution=distribution, rng=rng)
+    if kind == "narrow":
+        rate = (rate * priors.MEDIAN_PERIOD) ** _NARROW / priors.MEDIAN_PERIOD
+    return rate
+
+
+def uniform_pages(
+    n_pages: int,
+    *,
+    beta: float,
+    false_rate: tuple[float, float] | None = None,
+    rng: Any = None,
+) -> Any:
+    r"""Pages with signals as in the simulations of Busa-Fekete et al. (2025).
+
+    Their figures 3, 4, 8 and 12 to 14: change rates and importances are uniform
+    on [0, 1], and the recall is drawn from :math:`\mathrm{Beta}(b, b)`.
+
+    Parameters
+    ----------
+    n_pages : int
+        Number of pages.
+    beta : float
+        The parameter b; at 0.25 most recalls are near 0 or near 1.
+    false_rate : (float, float), optional
+        Bounds of the rates of false signals, which are uniform between them,
+        1/time; by default no signal is false.
+    rng : None, int or Generator, optional
+        Source of random numbers.
+
+    Returns
+    -------
+    paperlib.signals.SignalledPages
+        The pages.
+    """
+    from paperlib.signals import SignalledPages
+
+    rng = np.random.default_rng(rng)
+    change_rate = rng.random(n_pages)
+    importance = rng.random(n_pages)
+    recall = rng.beta(beta, beta, n_pages)
+    rate = 0.0
+    if false_rate is not None:
+        rate = rng.uniform(*false_rate, n_pages)
+    return SignalledPages(change_rate, importance, recall, rate)
 
 
 def signalled_population(

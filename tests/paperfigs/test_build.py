@@ -74,7 +74,11 @@ def packages(tmp_path, monkeypatch):
 @pytest.fixture
 def stand_in(checkout, packages, monkeypatch):
     checkout.notebook("a/fig1_one", "from paperfigs import plotting, traces")
-    checkout.notebook("a/fig2_two", "from paperfigs import ledger", "print(seed)")
+    checkout.notebook(
+        "a/fig2_two",
+        "from paperfigs import ledger  # no traces",
+        "print(seed)",
+    )
     checkout.notebook("b/fig1_three", "import numpy, recrawl.science")
     for figure in ALL:
         checkout.claims(figure, AT_LEAST)
@@ -151,6 +155,7 @@ def stamps(text):
         (prose, []),
         (lambda made: made.claims("b/fig1", AT_LEAST | {"says": "New."}), []),
         (write("src/paperlib/__init__.py", '"""Other."""\n# more\nx = 1\n'), []),
+        (write("src/paperlib/__init__.py", '"""Doc."""\nx = "one"\n'), ALL),
         (write("src/paperlib/notes.txt", "for readers"), []),
         (write("README.md", "<!-- claims -->\n<!-- /claims -->\n"), []),
     ],
@@ -161,6 +166,15 @@ def test_rebuilds_what_changed_and_nothing_else(stand_in, monkeypatch, change, r
     change(stand_in.checkout)
     assert stand_in.run() == rebuilt
     assert stand_in.run() == []
+
+
+@pytest.mark.parametrize("cell", ["%time print(seed)", "!ls"])
+def test_a_notebook_with_a_magic_command_may_use_anything(stand_in, cell):
+    code(cell)(stand_in.checkout)
+    for name in ("src/recrawl/__init__.py", "data/trace.csv"):
+        stand_in.run()
+        stand_in.checkout.write(name, "x = 3")
+        assert "a/fig2" in stand_in.run()
 
 
 def criteria(made):
