@@ -28,12 +28,13 @@ def run(root, *arguments):
         capture_output=True,
         text=True,
     )
-    assert not done.returncode, done.stdout + done.stderr
+    assert not done.returncode, (done.stdout + done.stderr)[-5000:]
     return done.stdout
 
 
 def copy_of_the_checkout(root):
-    """Copy the files that Git knows, and those that it would add."""
+    """Copy the files that Git knows, and those that it would add, to a repository."""
+    subprocess.run(["git", "init", "--quiet", root], check=True)
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
         cwd=ROOT,
