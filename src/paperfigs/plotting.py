@@ -36,16 +36,20 @@ def _style(color, *dashes):
     return {"color": color, "linestyle": (0, dashes)}
 
 
+def _styles(looks):
+    """Styles from the colours and dashes of ``styles.yaml``."""
+    return _Styles({name: _style(*look) for name, look in looks.items()})
+
+
 _LOOKS = yaml.safe_load(Path(__file__).with_name("styles.yaml").read_text())
-VARIANTS = [_style(*look) for look in _LOOKS.pop("variants")]
+VARIANTS = [_style(*look) for look in _LOOKS["variants"]]
 _OWN = defaultdict(itertools.cycle(VARIANTS).__next__)  # of a user's own names
 _REFERENCE = {"color": "#d2003c", "linestyle": "--", "linewidth": 1.0}
 # Every estimator, policy and allocation rule has the same line style and colour in
 # all figures.
-LINES, POLICIES, ALLOCATIONS = (
-    _Styles({name: _style(*look) for name, look in looks.items()})
-    for looks in _LOOKS.values()
-)
+LINES = _styles(_LOOKS["lines"])
+POLICIES = _styles(_LOOKS["policies"])
+ALLOCATIONS = _styles(_LOOKS["allocations"])
 LINES["true"] = _REFERENCE | {"color": "black"}
 POLICIES["BASELINE"] = _REFERENCE
 _STYLES = _Styles(LINES | POLICIES | ALLOCATIONS)

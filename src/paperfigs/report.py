@@ -10,29 +10,29 @@ VERDICTS = "reproduced", "in part", "not reproduced", "not testable"
 _HEAD = "claim", "criterion", "measured", "status"
 _CLAIMS = f"""# Does the paper hold? Verdicts and claims
 
-The claims of a paper about a figure give its verdict, by one rule: *reproduced* if all
-of them that can be tested hold, *not reproduced* if none does, else *in part*.
+The verdict on a figure follows from the paper's claims about it: *reproduced* if all
+testable claims hold, *not reproduced* if none holds, otherwise *in part*.
 
 - A claim *holds* if the measurement meets its criterion by {ledger.STANDARD_ERRORS:g}
-  standard errors, and *differs* if it misses it by as much; else it is *on the border*.
-  The number after ± is one standard error.
-- "Criterion after" marks a criterion that was written, or changed, after a look at
-  results; all others were written before. *Calibrated*: stand-in data were chosen to
-  fit the claim. *Not testable*: data or numbers that the paper does not give decide it.
-  Neither counts.
-- Claims of ours, which no paper makes, do not count. A figure that has no others is
-  ours, and how many of them hold is said in place of a verdict.
-- Data *as in the paper* are simulated by the distributions that the paper gives;
-  *stand-in* data replace private ones, and *reconstructed* figures settings that our
-  text of the paper lacks.
+  standard errors, and *differs* if it misses the criterion by as much; otherwise it is
+  *on the border*. The number after ± is one standard error.
+- "Criterion after" marks a criterion that was written or changed after a look at
+  results. All other criteria were written before. *Calibrated*: the stand-in data were
+  chosen to fit the claim. *Not testable*: the claim depends on data or numbers that the
+  paper does not give. Neither counts.
+- Our own claims, which no paper makes, do not count. If a figure has no other claims,
+  the verdict is the number of our claims that hold.
+- Data *as in the paper* are simulated from the distributions that the paper gives.
+  *Stand-in* data replace private data. *Reconstructed* figures have settings of ours,
+  because our text of the paper lacks them.
 
 This page is made from `notebooks/*/claims.yaml` and the records beside the figures. The
-last table lists what could not be tested.
+last table lists the claims that could not be tested.
 """
 _GALLERY = """# Gallery
 
-A picture leads to its notebook, with the question, the code and what was measured.
-[CLAIMS.md](CLAIMS.md) has the claims behind each verdict, and the rule.
+Every picture leads to its notebook, with the question, the code and the measurements.
+[CLAIMS.md](CLAIMS.md) has the claims behind the verdicts, and the rule.
 """
 
 
