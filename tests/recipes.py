@@ -27,16 +27,18 @@ def _path(line):
 
 
 def put(root, path, kind, text):
-    """Make a new file of a block, or add the block to the file that is there."""
+    """Make a file of a block, or add the block to the file that is there.
+
+    Nothing changes where the recipe has been followed already.
+    """
     path = Path(root, path)
     if kind == "diff":
         path.write_text(_with_lines(path.read_text(), text))
-    elif kind == "yaml":
+    elif kind == "yaml" and text not in path.read_text():
         path.write_text(path.read_text() + text)
     elif path.suffix == ".ipynb":
         _write_notebook(path, text)
-    else:
-        assert not path.exists()
+    elif kind == "python":
         path.write_text(text)
 
 
@@ -44,6 +46,9 @@ def _with_lines(text, diff):
     """A text with the lines of a block that begin with +."""
     for hunk in diff.split("@@\n"):
         lines = hunk.splitlines(keepends=True)
+        new = [line[1:] for line in lines if line.startswith("+")]
+        if all(line in text for line in new):
+            continue
         before = "".join(line[1:] for line in lines if not line.startswith("+"))
         assert text.count(before) == 1, f"not there once: {before}"
         text = text.replace(before, "".join(line[1:] for line in lines))
