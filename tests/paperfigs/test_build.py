@@ -243,6 +243,24 @@ def test_all_kernels_of_a_build_run_the_state_that_it_began_with(
     assert len({code for code, _ in seen}) == 2
 
 
+def test_kernels_have_one_thread_unless_the_user_says_otherwise(stand_in, monkeypatch):
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "2")
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    seen = []
+
+    def look(*arguments, **parameters):
+        seen.append(dict(os.environ))
+        stand_in(*arguments, **parameters)
+
+    monkeypatch.setattr(build, "execute", look)
+    stand_in.run("b")
+    assert seen[0]["OPENBLAS_NUM_THREADS"] == "1"
+    assert seen[0]["NUMBA_NUM_THREADS"] == "2"
+    assert "PYTHONDONTWRITEBYTECODE" not in seen[0]
+    assert os.environ["PYTHONDONTWRITEBYTECODE"] == "1"
+
+
 def test_what_is_asked_for_is_built(stand_in):
     assert stand_in.run("a/fig2") == ["a/fig2"]
     assert stand_in.run("a") == ["a/fig1"]
