@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from paperfigs.files import PathLike
 
-# Lines that cannot be read or used are left out. `hash` draws the same sample
-# whatever the number of threads.
+# Lines that cannot be read or used are left out. The sample is ordered by `hash`,
+# because it must not depend on the number of threads.
 _SAMPLE = r"""
 WITH importance AS (
     SELECT id, first(value) AS importance
@@ -42,14 +42,14 @@ ORDER BY hash(id, $seed), id LIMIT $n_pages
 def read(
     folder: PathLike, n_pages: int, *, rng: Any = None
 ) -> tuple[NDArray, NDArray, NDArray]:
-    """Read a sample of pages, which were crawled daily for 14 weeks.
+    """Read a sample of pages that were crawled daily for 14 weeks.
 
     Parameters
     ----------
     folder : path
-        The unpacked text files of the data set, which
-        https://github.com/microsoft/Optimal-Freshness-Crawl-Scheduling
-        describes. An archive without known rates needs an empty file of them.
+        The unpacked text files of the data set, described at
+        https://github.com/microsoft/Optimal-Freshness-Crawl-Scheduling.
+        If the archive has no known rates, make an empty file of them.
     n_pages : int
         Number of pages, drawn without replacement.
     rng : None, int or Generator, optional
@@ -58,26 +58,28 @@ def read(
     Returns
     -------
     change_rate : ndarray of float, shape (n_pages,)
-        Maximum likelihood estimates, 1/day; 0 and inf where a page changed at
-        none or at all of its crawls.
+        Maximum likelihood estimates, 1/day; 0 and inf for a page that changed
+        at none or at all of its crawls.
     importance : ndarray of float, shape (n_pages,)
         Importances.
     known_rate : ndarray of float, shape (n_pages,)
-        Change rates from sitemaps, 1/day; NaN where there is none.
+        Change rates from sitemaps, 1/day; NaN for a page without one.
     """
     import duckdb  # of the extra "log"
 
     from paperlib.estimators import mle
     from paperlib.processes import History
 
-    given = {
+    parameters = {
         "folder": str(folder),
         "seed": int(np.random.default_rng(rng).integers(2**31)),
         "n_pages": n_pages,
     }
     with duckdb.connect() as database:
-        found = database.execute(_SAMPLE, given).fetchnumpy()
-    interval, changed = found["interval"], found["changed"]
-    offsets = np.cumsum([0, *map(len, interval)])
-    history = History(np.concatenate(interval), np.concatenate(changed), offsets)
-    return mle(history), found["importance"], found["known_rate"]
+        pages = database.execute(_SAMPLE, parameters).fetchnumpy()
+    history = History(
+        np.concatenate(pages["interval"]),
+        np.concatenate(pages["changed"]),
+        offsets=np.cumsum([0, *map(len, pages["interval"])]),
+    )
+    return mle(history), pages["importance"], pages["known_rate"]

@@ -1,10 +1,10 @@
 """Build the figures: run the notebooks that are out of date, verify, refresh.
 
-Papermill runs each notebook in a kernel of its own, two at a time. A figure is
-out of date when something that it depends on has changed since it was built:
-the code of its notebook, its parameters and criteria, the data, the lock file,
-the packages of this project that it imports; or when its files are not those
-that were written. A stamp beside the figures keeps the checksums.
+Papermill runs every notebook in its own kernel, two at a time. A figure is out
+of date if an input has changed since it was built: the code of its notebook, its
+parameters and criteria, the data, the lock file, or a package of this project
+that the notebook imports. It is also out of date if its files are not those that
+the build wrote. A stamp beside the figures keeps the checksums.
 """
 
 import ast
@@ -19,7 +19,6 @@ import time
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, NamedTuple
-from unittest import mock
 
 import numpy as np
 from tqdm import tqdm
@@ -31,27 +30,28 @@ from paperfigs.project import BuildError
 PROFILES = {"paper": "figures", "preview": "build/preview"}  # where figures go
 _SUFFIXES = ".png", ".svg", ".npz", ".json"  # the files of a figure
 _PACKAGES = "paperlib", "paperfigs", "recrawl"
-_CODE = {".py", ".mplstyle", ".yaml", ".sql"}  # the files of a package that count
-# `verify` compares a rebuilt array with the committed one. Other machines
-# round differently in the last digits, and simulations amplify that a little.
+_CODE = {".py", ".mplstyle", ".yaml", ".sql"}  # files of a package that figures use
+# Tolerances of `verify`. Other machines round the last digits differently, and
+# simulations amplify the difference a little.
 _RELATIVE = 1e-6
 _ABSOLUTE = 1e-9  # relative to the largest entry of the array
-_UNKNOWN_SECONDS = 10  # of a notebook that has not run here; typical
+_UNKNOWN_SECONDS = 10  # typical time of a notebook that has not run here
 _PAUSE = 0.5  # seconds between two updates of the time left
 _BAR = "{bar:10} {elapsed} passed, {remaining} left{postfix}"
-# What kernels inherit unless it is set: no more threads than notebooks, and
+# Default environment of kernels: one thread each, so that notebooks do not wait for
+# one another.
 _ENVIRONMENT = {"NUMBA_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 if platform.machine() == "x86_64":
-    # the vectors that most of these processors have: wider ones add in another
-    # order, which would show in the last digits, and take as long.
+    # The vector instructions that most of these processors have. Wider ones add in
+    # another order, which changes the last digits, and are not faster here.
     _ENVIRONMENT["NPY_DISABLE_CPU_FEATURES"] = "X86_V4 AVX512_ICL AVX512_SPR"
     _ENVIRONMENT["OPENBLAS_CORETYPE"] = "Haswell"
 _KERNEL = [
-    "--log-level=50",  # a kernel warns that it talks by TCP, and of its own end
+    "--log-level=50",  # no warnings of the connection by TCP, and of the kernel's end
     "--IPKernelApp.exec_lines="
     "import paperfigs.kernels; paperfigs.kernels.end_with_build()",
 ]
-# What a refresh keeps of the metadata of a notebook and its cells.
+# Metadata of a notebook and its cells that a refresh keeps.
 _METADATA = {"kernelspec", "language_info", "tags", "mystnb", "alt", "caption"}
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 
@@ -62,11 +62,11 @@ class Job(NamedTuple):
     Parameters
     ----------
     figure : str
-        Its id, such as "peva22/fig2".
+        Figure id, such as "peva22/fig2".
     notebook : Path
-        The notebook that makes it.
+        The notebook that draws the figure.
     parameters : dict
-        The parameters that replace those of the notebook.
+        Values that replace those of the notebook.
     """
 
     figure: str
@@ -75,20 +75,20 @@ class Job(NamedTuple):
 
 
 def select(ids: list[str] | tuple[str, ...], guides: bool = False) -> dict[str, Path]:
-    """Find the notebooks that are asked for.
+    """Find notebooks by the names that a user types.
 
     Parameters
     ----------
     ids : list or tuple of str
-        Figures ("peva22/fig2"), papers ("peva22") or paths of notebooks; if
-        empty, all.
+        Figures ("peva22/fig2"), papers ("peva22") or paths of notebooks; an
+        empty list selects all figures.
     guides : bool, default False
         As in `paperfigs.project.notebooks`.
 
     Returns
     -------
     dict of Path
-        By figure id.
+        Notebooks by figure id.
 
     Raises
     ------
@@ -123,73 +123,120 @@ def jobs_for(
     profile : {"paper", "preview"}
         The papers' own parameters, or those of the notebooks.
     parameters : dict, optional
-        Other values by name, for each of the figures.
+        Other values by name, for all of the figures.
 
     Returns
     -------
     list of Job
-        One for each figure.
+        One job per figure.
 
     Raises
     ------
     BuildError
         A parameter that a notebook does not have; papermill would ignore it.
     """
-    paper, chosen, jobs = project.paper_parameters(), select(ids), []
+    chosen = select(ids)
+    paper = project.paper_parameters()
+    jobs = []
     for figure in paper | chosen:
         if figure not in chosen:
             continue
-        given = paper.get(figure, {}) if profile == "paper" else {}
-        given = given | (parameters or {})
-        usual = project.defaults(chosen[figure])
-        if unknown := given.keys() - usual:
+        values = {}
+        if profile == "paper":
+            values |= paper.get(figure, {})
+        values |= parameters or {}
+        known = project.defaults(chosen[figure])
+        unknown = values.keys() - known
+        if unknown:
             raise BuildError(
                 f"{figure} has no parameter {', '.join(unknown)}; it has "
-                f"{', '.join(usual)}"
+                f"{', '.join(known)}"
             )
-        jobs.append(Job(figure, chosen[figure], given))
+        jobs.append(Job(figure, chosen[figure], values))
     return jobs
 
 
 def fingerprint(job: Job, code: Path) -> str:
-    """Checksum of all that a figure depends on.
+    """Checksum of all inputs of a figure.
 
     Parameters
     ----------
     job : Job
         The figure.
     code : Path
-        The packages and the data, as they are copied for a build.
+        The copy of the packages and the data that the build runs.
 
     Returns
     -------
     str
         SHA-256 of the notebook's code, the parameters, the criteria of the
-        claims, the lock file, the data if the notebook reads any, and the
-        packages of this project that it imports.
+        claims, the lock file, the packages of this project that the notebook
+        imports, and the data if it imports `paperfigs.traces`.
     """
-    criteria = {k: project.limits(c) for k, c in project.claims(job.figure).items()}
-    text = json.dumps([project.cells(job.notebook), job.parameters, criteria])
+    cells = project.cells(job.notebook)
+    criteria = {
+        name: project.limits(claim)
+        for name, claim in project.claims(job.figure).items()
+    }
+    text = json.dumps([cells, job.parameters, criteria])
     digest = hashlib.sha256(text.encode())
-    files = [*project.root().glob(".ci/requirements.lock")]
-    if "traces" in text:
-        files += sorted(code.glob("paperfigs/data/*.csv"))
-    for package in filter(f"paperlib {text}".count, _PACKAGES):
-        files += [p for p in sorted(code.glob(f"{package}/**/*")) if p.suffix in _CODE]
-    for path in files:
+    for path in _inputs(cells, code):
         content = path.read_bytes()
-        digest.update(_bare(content) if path.suffix == ".py" else content)
+        if path.suffix == ".py":
+            content = _code_sum(content)
+        digest.update(content)
     return digest.hexdigest()
 
 
+def _inputs(cells, code):
+    """Lock file, data and packages that the code cells of a notebook use."""
+    files = [*project.root().glob(".ci/requirements.lock")]
+    imported = _imported(source for _, source in cells)
+    if "paperfigs.traces" in imported:
+        files += sorted(code.glob("paperfigs/data/*.csv"))
+    for package in _PACKAGES:
+        if package in imported:
+            paths = sorted(code.glob(f"{package}/**/*"))
+            files += [path for path in paths if path.suffix in _CODE]
+    return files
+
+
+def _imported(sources):
+    """Names that code cells import, with the packages and modules that hold them.
+
+    The other packages of this project import `paperlib`, which is always included.
+    A cell that is no plain Python, such as one with a magic command, may import
+    anything.
+    """
+    names = {"paperlib"}
+    for source in sources:
+        try:
+            tree = ast.parse(source)
+        except SyntaxError:
+            names |= {*_PACKAGES, "paperfigs.traces"}
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                names |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    parts = [name.split(".") for name in names]
+    return {".".join(part[:n]) for part in parts for n in range(1, len(part) + 1)}
+
+
+class _Code(ast.NodeTransformer):
+    """Drops statements that are only a constant: docstrings, mostly."""
+
+    def visit_Expr(self, node):
+        if isinstance(node.value, ast.Constant):
+            return None
+        return node
+
+
 @functools.cache
-def _bare(source):
+def _code_sum(source):
     """Checksum of a module without its comments and docstrings."""
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            node.value = ast.Constant(0)
-    code = ast.dump(tree).replace("Expr(value=Constant(value=0)), ", "")
+    code = ast.dump(_Code().visit(ast.parse(source)))
     return hashlib.sha256(code.encode()).digest()
 
 
@@ -204,9 +251,9 @@ def execute(notebook: Path, executed: Path, **parameters: Any) -> None:
     notebook : Path
         The notebook.
     executed : Path
-        Where the executed notebook goes, also that of a run which fails.
+        File for the executed notebook, which is written even if the run fails.
     **parameters
-        The parameters that replace those of the notebook.
+        Values that replace those of the notebook.
     """
     import papermill
 
@@ -215,7 +262,7 @@ def execute(notebook: Path, executed: Path, **parameters: Any) -> None:
         notebook,
         executed,
         parameters=parameters,
-        kernel_name="python3",  # of this environment, whatever it was saved with
+        kernel_name="python3",  # that of this environment, not the one in the file
         progress_bar=False,
         extra_arguments=_KERNEL,
     )
@@ -239,19 +286,19 @@ def figures(
     profile : {"paper", "preview"}, default "paper"
         The papers' own parameters, or those of the notebooks.
     parameters : dict, optional
-        Other values by name, for each of the figures.
+        Other values by name, for all of the figures.
     output : path, optional
-        Where figures go; by default ``figures/``, or ``build/preview/``, and
-        with `parameters` ``build/custom/``.
+        Folder of the figures; by default ``figures/``, or ``build/preview/``,
+        and with `parameters` ``build/custom/``.
     jobs : int, default 2
         Notebooks at a time.
     force : bool, default False
-        Build also what is up to date.
+        Whether to build figures that are up to date too.
 
     Returns
     -------
     dict of str
-        The errors by figure id, empty when all went well. A notebook that
+        The errors by figure id, empty if there was none. A notebook that
         fails leaves the last good figure in its place.
 
     Raises
@@ -261,18 +308,21 @@ def figures(
     """
     wanted = jobs_for(ids, profile, parameters)
     root = project.root()
-    usual = root / ("build/custom" if parameters else PROFILES[profile])
-    output = Path(output or usual).resolve()
-    todo, seconds = {}, {}
-    # Where this is impossible it raises before the work, not after it.
+    folder = PROFILES[profile]
+    if parameters:
+        folder = "build/custom"
+    output = Path(output or root / folder).resolve()
+    # An impossible folder raises before the work, not after it.
     output.mkdir(parents=True, exist_ok=True)
+    todo = {}
+    seconds = {}
     with _prepared() as code:
         for job in wanted:
             state, seconds[job.figure] = _read_stamp(job.figure, output)
             if force or state != _state(job, output, code):
                 todo[job.figure] = job
-        for left in output.glob(f"{STAGING}*"):  # by a build that was killed
-            shutil.rmtree(left)
+        for unfinished in output.glob(f"{STAGING}*"):  # left by a killed build
+            shutil.rmtree(unfinished)
         errors = _run_all(todo, lambda job: _make(job, output, code), jobs, seconds)
     print(
         f"{len(wanted) - len(todo)} up to date, {len(todo) - len(errors)} built in "
@@ -285,33 +335,40 @@ def figures(
 
 def _make(job, output, code):
     """Build one figure and stamp it."""
-    began, depends = time.monotonic(), fingerprint(job, code)
+    began = time.monotonic()
+    inputs = fingerprint(job, code)
     execute(job.notebook, _executed(job), **job.parameters, output_dir=str(output))
     state = _state(job._replace(notebook=_executed(job)), output, code)
     if None in state:
         raise FileNotFoundError(f"the notebook did not save all of {job.figure}")
-    # Of criteria that were edited during the run, the figure may have these or those.
-    if state[0] == depends:
+    # If criteria were edited during the run, it is not known which ones the figure has.
+    if state[0] == inputs:
         stamp = {"state": state, "seconds": time.monotonic() - began}
         write_atomic(_stamp(job.figure, output), json.dumps(stamp) + "\n")
 
 
 def _state(job, output, code):
-    """What a figure depends on, and its files: checksums."""
-    files = [output / f"{job.figure}{suffix}" for suffix in _SUFFIXES]
-    return [fingerprint(job, code), *(sha256(p) if p.exists() else None for p in files)]
+    """Checksums of the inputs of a figure and of its files; None for a missing file."""
+    state = [fingerprint(job, code)]
+    for suffix in _SUFFIXES:
+        path = output / f"{job.figure}{suffix}"
+        checksum = None
+        if path.exists():
+            checksum = sha256(path)
+        state.append(checksum)
+    return state
 
 
 def _stamp(figure, output):
-    """The stamp of a figure."""
+    """File of the stamp of a figure."""
     return output / ".stamps" / f"{figure}.json"
 
 
 def _read_stamp(figure, output):
-    """What a figure was built of, if that is known, and the seconds it took."""
+    """State of a figure when it was built, or None, and the seconds that it took."""
     try:
         stamp = json.loads(_stamp(figure, output).read_text())
-        # Whole numbers, whose sum is exact: it is the end of the bar.
+        # Whole seconds, because their sum is exact: the bar ends at this sum.
         return stamp["state"], 1 + int(stamp["seconds"])
     # There is no stamp, or a damaged one.
     except (OSError, ValueError, OverflowError, TypeError, KeyError):
@@ -319,7 +376,7 @@ def _read_stamp(figure, output):
 
 
 def _executed(job):
-    """Where the executed notebook of a figure goes."""
+    """File of the executed notebook of a figure."""
     return project.root() / "build" / "notebooks" / f"{job.figure}.ipynb"
 
 
@@ -327,13 +384,14 @@ def _executed(job):
 
 
 def _run_all(todo, work, workers, seconds):
-    """Call a function for each job, some at a time; returns the errors by name.
+    """Call a function with every job, some at a time; returns the errors by name.
 
-    Those that are expected to take longest are started first. Ctrl-C ends
-    this process, and with it its kernels.
+    The jobs that are expected to take longest start first. Ctrl-C ends this
+    process, and its kernels with it.
     """
     queue = sorted(todo, key=seconds.get, reverse=True)
-    running, errors = {}, {}
+    running = {}
+    errors = {}
     with (
         ThreadPoolExecutor(workers) as pool,
         tqdm(total=sum(map(seconds.get, todo)), bar_format=_BAR, disable=None) as bar,
@@ -345,12 +403,13 @@ def _run_all(todo, work, workers, seconds):
                     running[pool.submit(work, todo[name])] = name, time.monotonic()
                 for future in wait(running, _PAUSE, FIRST_COMPLETED).done:
                     name, began = running.pop(future)
-                    if error := future.exception():
-                        # The last line of papermill's is the notebook's own error.
+                    result = f"{time.monotonic() - began:.1f} s"
+                    error = future.exception()
+                    if error:
+                        # papermill's message ends with the notebook's own error.
                         text = str(error).strip() or repr(error)
-                        errors[name] = text.splitlines()[-1]
-                    took = f"{time.monotonic() - began:.1f} s"
-                    bar.write(f"{name}: {errors.get(name, took)}")
+                        result = errors[name] = text.splitlines()[-1]
+                    bar.write(f"{name}: {result}")
                     bar.update(seconds[name])
                 bar.set_postfix_str(", ".join(name for name, _ in running.values()))
         except KeyboardInterrupt:
@@ -361,44 +420,58 @@ def _run_all(todo, work, workers, seconds):
 
 @contextlib.contextmanager
 def _prepared():
-    """Lock builds out, copy the packages and the data, and set what kernels inherit.
+    """Exclude other builds, copy the packages and the data, set up for kernels.
 
-    A kernel runs the copy, which no edit changes. Each state has a folder of its own,
-    because Python keeps bytecode by time and size of a file, and numba does not compile
-    a function again where one of another module that it calls has changed.
+    A kernel runs the copy, so that no edit during the build reaches it. Every state
+    of the packages has its own folder: Python caches bytecode by time and size of a
+    file, and numba does not recompile a function when a callee in another module
+    changes.
     """
     import fcntl
 
     folder = project.root() / "build"
     folder.mkdir(exist_ok=True)
     with open(folder / "lock", "a") as file:
-        try:  # the system releases it however this process ends
+        try:  # the system releases the lock however this process ends
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise BuildError(f"another build is running, in {folder}") from None
         code = _copied(folder / "code")
-        path = f"{code}{os.pathsep}{os.environ.get('PYTHONPATH', code)}"
-        # Afterwards this process has its own again.
-        with mock.patch.dict(os.environ, _ENVIRONMENT | os.environ, PYTHONPATH=path):
-            # Without bytecode every kernel would compile all that it imports.
-            os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        with _environment(code):
             yield code
 
 
+@contextlib.contextmanager
+def _environment(code):
+    """Set what kernels inherit; afterwards this process has its own variables again."""
+    own = dict(os.environ)
+    path = own.get("PYTHONPATH", str(code))
+    os.environ.update(_ENVIRONMENT | own)
+    os.environ["PYTHONPATH"] = f"{code}{os.pathsep}{path}"
+    # Without bytecode every kernel would compile all that it imports.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(own)
+
+
 def _copied(folder):
-    """Copy the packages and the data to a folder that has their checksum as name."""
+    """Copy the packages and the data to a folder named by their checksum."""
     new = folder / "new"
     shutil.rmtree(new, ignore_errors=True)
-    others = shutil.ignore_patterns("__pycache__", "*.md", "make_*")
+    unused = shutil.ignore_patterns("__pycache__", "*.md", "make_*")
     for name in _PACKAGES:
-        shutil.copytree(Path(__file__).parents[1] / name, new / name, ignore=others)
+        shutil.copytree(Path(__file__).parents[1] / name, new / name, ignore=unused)
     shutil.copytree(
-        traces.DATA, new / "paperfigs/data", ignore=others, dirs_exist_ok=True
+        traces.DATA, new / "paperfigs/data", ignore=unused, dirs_exist_ok=True
     )
     files = [path for path in sorted(new.rglob("*")) if path.is_file()]
     sums = repr([(str(path), sha256(path)) for path in files])
     code = folder / hashlib.sha256(sums.encode()).hexdigest()
-    for path in files:  # tracebacks lead to the copy, where an edit would do nothing
+    # Tracebacks lead to the copy; an edit there would have no effect.
+    for path in files:
         path.chmod(0o444)
     if not code.exists():
         new.rename(code)
@@ -417,16 +490,17 @@ def refresh(ids: list[str] | tuple[str, ...] = (), *, jobs: int = 2) -> dict[str
     Parameters
     ----------
     ids : list or tuple of str
-        As in `select`; guides too.
+        As in `select`, with the guides.
     jobs : int, default 2
         Notebooks at a time.
 
     Returns
     -------
     dict of str
-        The errors by figure id, empty when all went well.
+        The errors by figure id, empty if there was none.
     """
-    chosen = {k: Job(k, path, {}) for k, path in select(ids, guides=True).items()}
+    notebooks = select(ids, guides=True)
+    chosen = {figure: Job(figure, path, {}) for figure, path in notebooks.items()}
     seconds = dict.fromkeys(chosen, _UNKNOWN_SECONDS)
     with _prepared():
         errors = _run_all(chosen, _refresh, jobs, seconds)
@@ -435,14 +509,16 @@ def refresh(ids: list[str] | tuple[str, ...] = (), *, jobs: int = 2) -> dict[str
 
 
 def _refresh(job):
-    """Execute one notebook in place, and keep only what is always the same."""
+    """Execute one notebook in place, and drop what differs from run to run."""
     import nbformat
 
     execute(job.notebook, _executed(job))
     notebook = nbformat.read(_executed(job), as_version=4)
     notebook.metadata.language_info.pop("version", None)
     for part in (notebook, *notebook.cells):
-        part.metadata = {k: v for k, v in part.metadata.items() if k in _METADATA and v}
+        for name in list(part.metadata):
+            if name not in _METADATA or not part.metadata[name]:
+                del part.metadata[name]
     for number, cell in enumerate(notebook.cells):
         cell.id = f"{job.figure.replace('/', '-')}-{number}"
         for output in cell.get("outputs", ()):
@@ -466,15 +542,17 @@ def verify(ids: list[str] | tuple[str, ...] = (), *, jobs: int = 2) -> dict[str,
     Returns
     -------
     dict of str
-        The differences, and the errors, by figure id; empty when there are
-        none.
+        The differences and the errors by figure id; empty if there are none.
     """
-    committed, fresh = (project.root() / each for each in ("figures", "build/verify"))
-    differing = figures(ids, output=fresh, jobs=jobs, force=True)
+    committed = project.root() / "figures"
+    rebuilt = project.root() / "build" / "verify"
+    differing = figures(ids, output=rebuilt, jobs=jobs, force=True)
     wanted = select(ids)
     for figure in wanted.keys() - differing:
-        old, new = _contents(committed / figure), _contents(fresh / figure)
-        if names := [n for n in old | new if not _are_close(old.get(n), new.get(n))]:
+        old = _contents(committed / figure)
+        new = _contents(rebuilt / figure)
+        names = [n for n in old | new if not _are_close(old.get(n), new.get(n))]
+        if names:
             differing[figure] = ", ".join(names)
             print(f"{figure} differs in {differing[figure]}")
     print(f"{len(wanted) - len(differing)} of {len(wanted)} as in {committed}")
@@ -485,17 +563,19 @@ def _contents(stem):
     """Arrays of a figure, and statuses of its claims, by name."""
     if not Path(f"{stem}.json").exists():
         return {}
-    found = {
-        f"claim {each['id']}": each["status"]
-        for each in project.entry(f"{stem}.json", "claims")
-    }
+    contents = {}
+    for claim in project.entry(f"{stem}.json", "claims"):
+        contents[f"claim {claim['id']}"] = claim["status"]
     with np.load(f"{stem}.npz") as arrays:
-        return found | {f"array {name}": arrays[name] for name in arrays}
+        for name in arrays:
+            contents[f"array {name}"] = arrays[name]
+    return contents
 
 
 def _are_close(a, b):
-    """Whether two arrays agree; numbers up to rounding, all others exactly."""
-    a, b = np.asarray(a), np.asarray(b)
+    """Whether two arrays agree: real numbers up to rounding, others exactly."""
+    a = np.asarray(a)
+    b = np.asarray(b)
     if a.shape != b.shape or a.dtype.kind != "f":
         return np.array_equal(a, b)
     size = np.abs(a[np.isfinite(a)]).max(initial=0.0)

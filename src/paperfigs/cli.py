@@ -15,11 +15,11 @@ def _build(ids, parameters, **options):
 
 
 def _list(ids):
-    # `paperfigs list | head` ends in silence.
+    # `paperfigs list | head` ends without an error message.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     for figure, notebook in build.select(ids).items():
         page = report.Page(figure, notebook)
-        print(f"{figure:20}{page.verdict[0]:32}{page.title}")
+        print(f"{figure:20}{page.verdict:32}{page.title}")
 
 
 def _download(**options):
@@ -52,13 +52,16 @@ _COMMANDS = {
                 "default": [],
                 "help": "set a parameter; a list as '[1, 2]'",
             },
-            "--force": {"action": "store_true", "help": "also what is up to date"},
+            "--force": {
+                "action": "store_true",
+                "help": "build figures that are up to date too",
+            },
             "--output": {"metavar": "DIR", "help": "where figures go"},
         },
     ),
     "list": (_list, "list figures with their verdicts and titles", _IDS),
     "verify": (build.verify, "build at paper scale elsewhere, and compare", _MANY),
-    "refresh": (build.refresh, "execute notebooks in place, as they are", _MANY),
+    "refresh": (build.refresh, "execute notebooks in place", _MANY),
     "download": (
         _download,
         "download the history of a Wikipedia page",
@@ -83,7 +86,7 @@ def main(arguments: list[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit status: 0 done, 1 a figure failed or differs, 2 wrong
+        The exit status: 0 success, 1 a figure failed or differs, 2 wrong
         arguments or data, 130 interrupted.
     """
     parser = argparse.ArgumentParser(prog="paperfigs", description=__doc__)
@@ -91,15 +94,19 @@ def main(arguments: list[str] | None = None) -> int:
     for name, (run, about, options) in _COMMANDS.items():
         command = commands.add_parser(name, help=about)
         command.set_defaults(run=run)
-        for option, given in options.items():
-            command.add_argument(option, **given)
-    given = vars(parser.parse_args(arguments))
-    # As Ctrl-C: what is running ends, and what is finished is kept.
+        for option, settings in options.items():
+            command.add_argument(option, **settings)
+    options = vars(parser.parse_args(arguments))
+    run = options.pop("run")
+    # SIGTERM acts as Ctrl-C: running notebooks end, and finished figures are kept.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        return 1 if given.pop("run")(**given) else 0
+        failed = run(**options)
     except (RuntimeError, ValueError, OSError) as error:
         print(f"paperfigs: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
+    if failed:
+        return 1
+    return 0

@@ -5,7 +5,7 @@ import os
 import tempfile
 from pathlib import Path
 
-STAGING = ".staging"  # begins the names of folders with unfinished files
+STAGING = ".staging"  # prefix of folders with unfinished files
 PathLike = str | os.PathLike[str]
 
 
@@ -20,7 +20,7 @@ def write_atomic(path: PathLike, text: str) -> None:
     Parameters
     ----------
     path : path
-        The file. Its folder is made where it is missing.
+        The file. A missing folder is created.
     text : str
         The new content.
     """

@@ -1,4 +1,4 @@
-"""The first thing that a kernel of a build does: it ties its life to the build's."""
+"""Start of a kernel of a build: the kernel ends when the build ends."""
 
 import ctypes
 import os
@@ -9,11 +9,11 @@ _PR_SET_PDEATHSIG = 1  # of the system call prctl
 
 
 def end_with_build() -> None:
-    """End this process when the process that started it ends, however it ends.
+    """End this process when its parent process ends, however it ends.
 
-    Linux sends SIGKILL then, which also ends a kernel within one long call of
+    Linux then sends SIGKILL, which also ends a kernel within one long call of
     compiled code. On other systems ipykernel looks for its parent once a
-    second, between calls. A build that has already ended sends nothing.
+    second, between calls. A build that has already ended sends no signal.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,16 +1,16 @@
-"""Claims: what was measured of what a paper says, and whether it holds."""
+"""Claims of a paper: the measurements, the statuses, the verdict of a figure."""
 
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from paperfigs import project
 
-# By how many a criterion must be met or missed. With normal errors, chance
-# gives a wrong verdict on one claim with a probability below 0.14%.
+# Number of standard errors by which a criterion must be met or missed. With normal
+# errors, the status of a claim is wrong by chance with a probability below 0.14%.
 STANDARD_ERRORS = 3.0
 _CRITERIA = {
     "at_least": "at least {:g}",
@@ -34,7 +34,7 @@ class Measured(NamedTuple):
     measured : float
         The statistic; NaN if these runs do not give it.
     stderr : float
-        Standard error: 0 without sampling error, infinite if not known.
+        Standard error: 0 without sampling error, infinite if unknown.
     """
 
     measured: float
@@ -42,17 +42,17 @@ class Measured(NamedTuple):
 
 
 class Claims:
-    """The claims of one figure, as they are measured.
+    """The claims about one figure, and their measurements.
 
     Parameters
     ----------
     figure : str
         Figure id, such as "peva22/fig2".
     namespace : dict, optional
-        The notebook's ``globals()``: the names that its parameters cell has
-        are recorded as parameters.
+        The notebook's ``globals()``, from which the values of its parameters
+        are recorded.
     source : str, default "simulation"
-        Which data were measured.
+        Kind of the measured data.
 
     Raises
     ------
@@ -67,20 +67,29 @@ class Claims:
         *,
         source: str = "simulation",
     ) -> None:
-        self.figure, self._source = figure, source
+        self.figure = figure
+        self._source = source
         paper, name = figure.split("/")
         self._folder = project.paper_folder(paper)
-        notebook = next(self._folder.glob(f"{name}[._]*ipynb"), None)
-        self._usual = project.defaults(notebook) if notebook else {}
-        given = self._usual | (namespace or {})
-        given = {name: given[name] for name in sorted(self._usual)}
-        self.parameters = {k: v for k, v in given.items() if v is not None}
-        self._claims = project.claims(figure)
-        none = {"measured": None, "stderr": None}
-        self._found = {
-            name: none | {"id": name, "status": claim.get("declared", "not measured")}
-            for name, claim in self._claims.items()
+        notebooks = [*self._folder.glob(f"{name}[._]*ipynb")]
+        self._defaults = {}
+        if notebooks:
+            self._defaults = project.defaults(notebooks[0])
+        values = self._defaults | (namespace or {})
+        self.parameters = {
+            name: values[name]
+            for name in sorted(self._defaults)
+            if values[name] is not None
         }
+        self._claims = project.claims(figure)
+        self._records = {}
+        for name, claim in self._claims.items():
+            self._records[name] = {
+                "id": name,
+                "measured": None,
+                "stderr": None,
+                "status": claim.get("declared", "not measured"),
+            }
 
     def measure(
         self,
@@ -97,15 +106,15 @@ class Claims:
         name : str
             The id of a claim in ``claims.yaml``.
         value : Measured or float
-            What was measured; a plain number has no sampling error.
+            The measurement; a plain number has no sampling error.
         source : str, optional
-            Which data were measured; by default those of the figure.
+            Kind of the measured data; by default that of the figure.
 
         Returns
         -------
         str
             "holds" or "differs" if the criterion is met or missed by three
-            standard errors, "on the border" between, "not measured" if the
+            standard errors, otherwise "on the border"; "not measured" if the
             value is not finite.
 
         Raises
@@ -119,59 +128,56 @@ class Claims:
                 f"name must be the id of a claim to measure in claims.yaml of "
                 f"{self.figure}, got {name!r}; there are: {', '.join(self._claims)}"
             )
-        value = value if isinstance(value, Measured) else Measured(value)
-        measured, stderr = (
-            float(f"{number:.{digits}g}") if math.isfinite(number) else None
-            for number, digits in zip(value, (6, 3), strict=True)
-        )
+        if not isinstance(value, Measured):
+            value = Measured(value)
         # The status is that of the unrounded numbers.
-        status = _status(*value, claim)
-        self._found[name] = {
+        status = _status(value.measured, value.stderr, claim)
+        self._records[name] = {
             "id": name,
-            "measured": measured,
-            "stderr": stderr,
+            "measured": _rounded(value.measured, 6),
+            "stderr": _rounded(value.stderr, 3),
             "status": status,
             "source": source or self._source,
         }
         return status
 
     def records(self) -> list[dict[str, Any]]:
-        """List what was measured, in the order of ``claims.yaml``.
+        """List the measurements in the order of ``claims.yaml``.
 
         Returns
         -------
         list of dict
-            Of each claim: id, measurement, standard error, status and source. The
-            texts and criteria stay in ``claims.yaml``.
+            For every claim its id, measurement, standard error, status and
+            source. The texts and criteria stay in ``claims.yaml``.
         """
-        return list(self._found.values())
+        return list(self._records.values())
 
     def table(self) -> Any:
-        """Set what was measured here beside the status at paper scale.
+        """Set the measurements made here beside the statuses at paper scale.
 
         Returns
         -------
         IPython.display.Markdown
-            One row a claim; the committed record of the figure has the
+            One row per claim; the committed record of the figure has the
             statuses at paper scale.
         """
         from IPython.display import Markdown
 
         paper = {claim["id"]: claim["status"] for claim in recorded(self.figure)}
         rows = []
-        for found in self.records():
-            claim = join(self._claims, found)
+        for record in self.records():
+            claim = join(self._claims, record)
             rows.append((*row(claim), paper.get(claim["id"], "not built yet")))
         return Markdown("\n".join([self._scale(), "", table(_HEAD, rows), _HELP]))
 
     def _scale(self):
-        """The line that says at which scale this was measured."""
+        """A line with the parameters that are not those of the paper."""
         paper = project.paper_parameters(self._folder.parent).get(self.figure, {})
-        others = [
-            f"{name} = {value} (paper scale: {usual})"
-            for name, value in self.parameters.items()
-            if value != (usual := paper.get(name, self._usual[name]))
-        ]
+        others = []
+        for name, value in self.parameters.items():
+            of_paper = paper.get(name, self._defaults[name])
+            if value != of_paper:
+                others.append(f"{name} = {value} (paper scale: {of_paper})")
         if not others:
             return "Measured at paper scale."
         return f"Measured here not at paper scale, but with {', '.join(others)}."
@@ -193,13 +199,15 @@ def verdict(figure: str) -> Any:
     from IPython.display import Markdown
 
     about = project.about(figure)
-    found = judge(recorded(figure))
-    data = f" (data: {about['data']})" if "data" in about else ""
-    return Markdown(f"**{found.capitalize()}**{data}. {about.get('sentence', '')}")
+    data = ""
+    if "data" in about:
+        data = f" (data: {about['data']})"
+    word = judge(recorded(figure)).capitalize()
+    return Markdown(f"**{word}**{data}. {about.get('sentence', '')}")
 
 
 def recorded(figure: str) -> list[dict[str, Any]]:
-    """List the claims of a figure as they were measured at paper scale.
+    """List the claims about a figure with their measurements at paper scale.
 
     Parameters
     ----------
@@ -209,33 +217,35 @@ def recorded(figure: str) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        Of `join`; empty if the figure has not been built.
+        Results of `join`; empty if the figure has not been built.
     """
     folder = project.paper_folder(figure.split("/")[0])
     path = folder.parents[1] / "figures" / f"{figure}.json"
-    record = project.entry(path, "claims") if path.exists() else []
+    if not path.exists():
+        return []
     claims = project.claims(figure)
-    # not those that have been removed since
-    return [join(claims, found) for found in record if found["id"] in claims]
+    records = project.entry(path, "claims")
+    # Claims that have been removed since the build are left out.
+    return [join(claims, record) for record in records if record["id"] in claims]
 
 
 def judge(claims: list[dict[str, Any]]) -> str:
     """Give the verdict on a figure by the statuses of the paper's claims about it.
 
-    Claims of ours do not count. If there are no others, nothing of a paper is
-    judged, and the verdict says how many of ours hold.
+    Our own claims do not count. If there are no others, the verdict is the number
+    of our claims that hold.
 
     Parameters
     ----------
     claims : list of dict
-        Of `recorded`.
+        Result of `recorded`.
 
     Returns
     -------
     str
-        "reproduced" if all claims that can be tested hold, "in part" if some
-        do, "not reproduced" if none does, "not testable" without any; "not built"
-        without a record.
+        "reproduced" if all testable claims hold, "in part" if some hold, "not
+        reproduced" if none holds, "not testable" if no claim is testable, "not
+        built" without a record.
     """
     if not claims:
         return "not built"
@@ -249,7 +259,9 @@ def judge(claims: list[dict[str, Any]]) -> str:
         return "not testable"
     if n_hold == len(tested):
         return "reproduced"
-    return "in part" if n_hold else "not reproduced"
+    if n_hold == 0:
+        return "not reproduced"
+    return "in part"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -265,41 +277,42 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     Returns
     -------
     str
-        One line a row.
+        One line per row.
     """
     lines = [f"| {' | '.join(map(_cell, row))} |\n" for row in (head, *rows)]
     return lines[0] + "|---" * len(head) + "|\n" + "".join(lines[1:])
 
 
 def _cell(value):
-    """A value in one line, without what would end a cell."""
+    """A value in one line, without a character that would end the cell."""
     return " ".join(str(value).split()).replace("|", "&#124;")
 
 
-def join(claims: dict[str, dict[str, Any]], found: dict[str, Any]) -> dict[str, Any]:
-    """Join what is claimed with what was measured.
+def join(claims: dict[str, dict[str, Any]], record: dict[str, Any]) -> dict[str, Any]:
+    """Join a claim with its measurement.
 
     Parameters
     ----------
     claims : dict
-        Of `paperfigs.project.claims`.
-    found : dict
-        Of `Claims.records`.
+        Result of `paperfigs.project.claims`.
+    record : dict
+        One of `Claims.records`.
 
     Returns
     -------
     dict
-        Both; a reason only where the claim differs or is declared.
+        The entries of both; the reason is empty unless the claim differs or its
+        status is declared.
     """
-    claim = claims[found["id"]]
-    joined = {"where": "", "reason": ""} | claim | found
-    if found["status"] not in ("differs", claim.get("declared")):
+    claim = claims[record["id"]]
+    joined = {"where": "", "reason": ""} | claim | record
+    if record["status"] not in ("differs", claim.get("declared")):
         joined["reason"] = ""
     return joined
 
 
 def row(claim: dict[str, Any]) -> tuple[str, str, str, str]:
-    """Write a claim of `join` as a row: text, criterion, measurement, status."""
+    """Write a result of `join` as a row: text, criterion, measurement, status."""
     about = f"{claim['says']} ({claim['quantity']}; `{claim['id']}`)"
     texts = (text.format(claim[k]) for k, text in _CRITERIA.items() if k in claim)
     return about, next(texts, ""), measurement(claim), claim["status"]
@@ -311,14 +324,14 @@ def measurement(claim: dict[str, Any]) -> str:
     Parameters
     ----------
     claim : dict
-        A record of `Claims.records`.
+        One of `Claims.records`.
 
     Returns
     -------
     str
-        A dash if nothing was measured. As many decimals as the first digit of
-        the standard error, which is not written if it is infinite, or if it is
-        the rounding of runs that agree, below 1e-12 of the value.
+        A dash if nothing was measured. The last decimal is that of the first
+        digit of the standard error. An infinite standard error is left out, and
+        so is one below 1e-12 of the value, the rounding of runs that agree.
     """
     measured, stderr = claim["measured"], claim["stderr"]
     if measured is None:
@@ -328,6 +341,13 @@ def measurement(claim: dict[str, Any]) -> str:
     # A stderr of 0.96 is written as 1.0, and 0.04 as 0.04.
     decimals = max(0, -math.floor(math.log10(stderr)))
     return f"{measured:.{decimals}f} ± {stderr:.{decimals}f}"
+
+
+def _rounded(number, digits):
+    """A number with some significant digits, or None if it is not finite."""
+    if math.isfinite(number):
+        return float(f"{number:.{digits}g}")
+    return None
 
 
 def _status(measured, stderr, claim):
@@ -351,7 +371,7 @@ def mean(values: ArrayLike) -> Measured:
     Parameters
     ----------
     values : array_like, shape (n_runs,)
-        One run has no standard error, which is then infinite.
+        The standard error of a single run is infinite.
 
     Returns
     -------
@@ -359,15 +379,17 @@ def mean(values: ArrayLike) -> Measured:
         For `Claims.measure`.
     """
     values = np.asarray(values, dtype=float)
-    if values.size < 2:
-        return Measured(values.mean() if values.size else math.nan, math.inf)
+    if values.size == 0:
+        return Measured(math.nan, math.inf)
+    if values.size == 1:
+        return Measured(values.mean(), math.inf)
     return Measured(values.mean(), values.std(ddof=1) / np.sqrt(values.size))
 
 
 def rms_ratio(estimates: ArrayLike, reference: ArrayLike, truth: ArrayLike) -> Measured:
     r"""Ratio of two root mean squared errors over the same runs.
 
-    With the squared errors :math:`a` and :math:`b` of the two, the ratio is
+    With the squared errors :math:`a` and :math:`b` of both estimates, the ratio is
     :math:`r = \sqrt{\bar a / \bar b}`. By the delta method its standard error
     is that of the mean of
     :math:`\frac{r}{2} \left(\frac{a}{\bar a} - \frac{b}{\bar b}\right)`.
@@ -377,14 +399,15 @@ def rms_ratio(estimates: ArrayLike, reference: ArrayLike, truth: ArrayLike) -> M
     estimates, reference : array_like, shape (n_runs,)
         Estimates in the numerator and in the denominator.
     truth : float or array_like, shape (n_runs,)
-        What both estimate.
+        The true value of both estimates.
 
     Returns
     -------
     Measured
-        NaN if one of them has no error in any run, or an infinite one.
+        NaN if one of the mean squared errors is 0 or infinite.
     """
-    a, b = ((np.asarray(values) - truth) ** 2 for values in (estimates, reference))
+    a = (np.asarray(estimates) - truth) ** 2
+    b = (np.asarray(reference) - truth) ** 2
     means = a.mean(), b.mean()
     if not (np.isfinite(means).all() and all(means)):
         return Measured(math.nan, math.nan)
@@ -395,5 +418,34 @@ def rms_ratio(estimates: ArrayLike, reference: ArrayLike, truth: ArrayLike) -> M
 
 def sd_ratio(estimates: ArrayLike, reference: ArrayLike) -> Measured:
     """Ratio of two standard deviations over the same runs, as in `rms_ratio`."""
-    centred = (values - np.mean(values) for values in (estimates, reference))
-    return rms_ratio(*centred, 0.0)
+    estimates = np.asarray(estimates)
+    reference = np.asarray(reference)
+    return rms_ratio(estimates - estimates.mean(), reference - reference.mean(), 0.0)
+
+
+def ratio_per_run(part: ArrayLike, whole: ArrayLike) -> NDArray:
+    r"""Ratio of two means over the same runs, as one value per run.
+
+    With the means :math:`\bar a` and :math:`\bar b` and their ratio
+    :math:`r = \bar a / \bar b`, the values are
+
+    .. math:: r + \frac{a - r\,b}{\bar b} .
+
+    Their mean is :math:`r`, and their standard error is that of :math:`r` by the
+    delta method. Ratios of the same runs can be subtracted run by run; `mean` gives
+    the measurement.
+
+    Parameters
+    ----------
+    part, whole : array_like, shape (n_runs,)
+        Values in the numerator and in the denominator.
+
+    Returns
+    -------
+    ndarray, shape (n_runs,)
+        One value per run.
+    """
+    part = np.asarray(part)
+    whole = np.asarray(whole)
+    ratio = part.mean() / whole.mean()
+    return ratio + (part - ratio * whole) / whole.mean()

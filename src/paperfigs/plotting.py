@@ -1,4 +1,4 @@
-"""One look for all figures; save a figure with its arrays and its record."""
+"""Common look of all figures; save a figure with its arrays and its record."""
 
 import itertools
 import json
@@ -23,38 +23,46 @@ COLUMN, PAGE = 3.35, 6.9
 
 
 class _Styles(dict):
-    """Styles by name; a user's own names get those of variants in turn."""
+    """Styles by name; a user's own names get the styles of variants in turn."""
 
     def __missing__(self, name):
         return _OWN[name]
 
 
 def _style(color, *dashes):
-    """Colour and line style; solid without lengths of dashes and gaps."""
-    return {"color": color, "linestyle": (0, dashes) if dashes else "-"}
+    """Colour and line style; a line without dashes is solid."""
+    if not dashes:
+        return {"color": color, "linestyle": "-"}
+    return {"color": color, "linestyle": (0, dashes)}
+
+
+def _styles(looks):
+    """Styles from the colours and dashes of ``styles.yaml``."""
+    return _Styles({name: _style(*look) for name, look in looks.items()})
 
 
 _LOOKS = yaml.safe_load(Path(__file__).with_name("styles.yaml").read_text())
-VARIANTS = [_style(*look) for look in _LOOKS.pop("variants")]
-_OWN = defaultdict(itertools.cycle(VARIANTS).__next__)  # in all panels
+VARIANTS = [_style(*look) for look in _LOOKS["variants"]]
+_OWN = defaultdict(itertools.cycle(VARIANTS).__next__)  # of a user's own names
 _REFERENCE = {"color": "#d2003c", "linestyle": "--", "linewidth": 1.0}
-# One line style and one colour for each estimator, policy and rule that spends
-# a bandwidth, in every figure.
-LINES, POLICIES, ALLOCATIONS = (
-    _Styles({name: _style(*look) for name, look in looks.items()})
-    for looks in _LOOKS.values()
-)
-LINES["true"], POLICIES["BASELINE"] = _REFERENCE | {"color": "black"}, _REFERENCE
+# Every estimator, policy and allocation rule has the same line style and colour in
+# all figures.
+LINES = _styles(_LOOKS["lines"])
+POLICIES = _styles(_LOOKS["policies"])
+ALLOCATIONS = _styles(_LOOKS["allocations"])
+LINES["true"] = _REFERENCE | {"color": "black"}
+POLICIES["BASELINE"] = _REFERENCE
 _STYLES = _Styles(LINES | POLICIES | ALLOCATIONS)
-_VERSIONS = "paperlib-crawl", "numpy", "scipy", "numba", "matplotlib"  # recorded
+# Packages whose versions are recorded with a figure.
+_VERSIONS = "paperlib-crawl", "numpy", "scipy", "numba", "matplotlib"
 _TAG = {"color": "0.45", "fontsize": 7}
-_CLOUD = 1000  # most points of a cloud
+_CLOUD = 1000  # maximum number of points of a cloud
 _BAND = 0.025, 0.975  # quantiles of runs
-_ABOVE = 1.02  # a tag above its panel, of its height
+_ABOVE = 1.02  # height of a tag above a panel of height 1
 
 
 def use_style() -> None:
-    """Set the style of all figures, which is ``paper.mplstyle``."""
+    """Set the style of all figures, ``paper.mplstyle``."""
     plt.style.use("paperfigs.paper")
 
 
@@ -62,21 +70,21 @@ def use_style() -> None:
 
 
 def thin(n: int, most: int = 400) -> NDArray[np.integer]:
-    """Choose the points of a long curve that are drawn.
+    """Choose points of a long curve for drawing.
 
-    They are dense at the start, for linear and logarithmic axes alike.
+    They are dense at the start, so that they suit linear and logarithmic axes.
 
     Parameters
     ----------
     n : int
         The number of points.
     most : int, default 400
-        How many to choose at most.
+        Maximum number of chosen points.
 
     Returns
     -------
     ndarray of int
-        Increasing indices, the first and the last point among them.
+        Increasing indices, with the first and the last point.
     """
     if n <= most:
         return np.arange(n)
@@ -90,9 +98,9 @@ def shades(values: list[Any], label: str = "{:g}") -> dict[Any, dict[str, Any]]:
     Parameters
     ----------
     values : sequence
-        In their order.
+        The values in their order.
     label : str, default "{:g}"
-        How a value is written in the legend.
+        Format of a value in the legend.
 
     Returns
     -------
@@ -111,54 +119,55 @@ def shades(values: list[Any], label: str = "{:g}") -> dict[Any, dict[str, Any]]:
 
 
 def lines(ax: Any, x: ArrayLike, curves: dict[str, NDArray], **style: Any) -> None:
-    """Draw named curves, each in its own colour and line style.
+    """Draw named curves in the colours and line styles of their names.
 
     Parameters
     ----------
     ax : matplotlib.axes.Axes
         The panel.
     x : array_like, shape (n,)
-        Of the points; some of them are drawn, see `thin`.
+        Abscissas of the points, some of which are drawn, see `thin`.
     curves : dict of ndarray, shape (n,)
-        By name; the styles are those of `LINES`, `POLICIES` and `ALLOCATIONS`,
-        for other names those of `VARIANTS` in turn.
+        Ordinates by name. The styles are those of `LINES`, `POLICIES` and
+        `ALLOCATIONS`; other names get those of `VARIANTS` in turn.
     **style
-        For ``ax.plot``; overrides the style of the name.
+        Options of ``ax.plot``, which override the style of the name.
     """
-    shown = thin(len(x))
+    x = np.asarray(x)
+    shown = thin(x.size)
     for name, y in curves.items():
         look = {"label": name} | _STYLES[name] | style
-        ax.plot(np.asarray(x)[shown], y[shown], **look)
+        ax.plot(x[shown], y[shown], **look)
 
 
 def bands(ax: Any, x: ArrayLike, runs: dict[str, NDArray]) -> None:
-    """Draw the mean of each array of runs, and outlines of the central 95%.
+    """Draw the mean of every array of runs, and outlines of the central 95%.
 
     Parameters
     ----------
     ax, x
         As in `lines`.
     runs : dict of ndarray, shape (n_runs, n)
-        By name.
+        Runs by name.
     """
     lines(ax, x, {name: values.mean(axis=0) for name, values in runs.items()})
     shown = thin(len(x))
     for mean, values in zip(ax.lines[-len(runs) :], runs.values(), strict=True):
-        # "nearest", as interpolation between infinite runs would give NaN.
+        # "nearest", because interpolation between infinite runs gives NaN.
         outlines = np.quantile(values[:, shown], _BAND, axis=0, method="nearest")
         for y in outlines:
             ax.plot(np.asarray(x)[shown], y, color=mean.get_color(), linewidth=0.6)
 
 
 def errors(ax: Any, x: ArrayLike, runs: dict[str, NDArray], **style: Any) -> None:
-    """Draw the mean of each array of runs, with its standard error as bars.
+    """Draw the mean of every array of runs, with its standard error as bars.
 
     Parameters
     ----------
     ax, x, **style
         As in `lines`.
     runs : dict of ndarray, shape (n_runs, n)
-        By name.
+        Runs by name.
     """
     means = {name: values.mean(axis=0) for name, values in runs.items()}
     lines(ax, x, means, marker="o", markersize=3, **style)
@@ -168,31 +177,33 @@ def errors(ax: Any, x: ArrayLike, runs: dict[str, NDArray], **style: Any) -> Non
 
 def _error_bars(ax, line, x, values):
     """Draw the standard error of the mean of runs in the colour of a line."""
-    mean, error = values.mean(axis=0), np.nan  # one run has none, and no bar
+    mean = values.mean(axis=0)
+    error = np.nan  # a single run has no standard error; NaN draws no bar
     if len(values) > 1:
         error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
     ax.vlines(x, mean - error, mean + error, color=line.get_color())
 
 
 def boxes(ax: Any, runs: dict[str, ArrayLike]) -> None:
-    """Draw the runs of each policy: a box with the quartiles, and the mean.
+    """Draw the runs of every policy: a box with the quartiles, and the mean.
 
-    The mean has its standard error as a bar. BASELINE is a line across the
-    panel, at its mean.
+    A bar at the mean shows its standard error. BASELINE is a line across the
+    panel at its mean.
 
     Parameters
     ----------
     ax : matplotlib.axes.Axes
         The panel.
     runs : dict of array_like, shape (n_runs,)
-        By name, in the colours of `lines`.
+        Runs by name; the colours are those of `lines`.
     """
-    # The lower end of a box is not the bottom of the panel. This comes first, as the
-    # line of BASELINE fixes the limits.
+    # The panel need not begin at the lower end of a box. Set before the line of
+    # BASELINE, which fixes the limits.
     ax.use_sticky_edges = False
     names = [name for name in runs if name != "BASELINE"]
     for i, name in enumerate(names):
-        color, values = _STYLES[name]["color"], np.asarray(runs[name])
+        color = _STYLES[name]["color"]
+        values = np.asarray(runs[name])
         low, high = np.quantile(values, (0.25, 0.75))
         ax.bar(i, high - low, 0.7, bottom=low, color=color, alpha=0.35, linewidth=0)
         (dot,) = ax.plot(i, values.mean(), "o", color=color, label=name)
@@ -210,7 +221,7 @@ def medians(
     runs: dict[str, NDArray],
     styles: dict[str, dict[str, Any]],
 ) -> None:
-    """Draw the median of each array of runs, with bars between the quartiles.
+    """Draw the median of every array of runs, with bars between the quartiles.
 
     The curves are moved apart by a few percent of `x`, for logarithmic axes.
 
@@ -219,12 +230,13 @@ def medians(
     ax, x
         As in `lines`.
     runs : dict of ndarray, shape (n_runs, n)
-        By name.
+        Runs by name.
     styles : dict of dict
-        For ``ax.plot``, by name.
+        Options of ``ax.plot`` by name.
     """
+    middle_curve = (len(runs) - 1) / 2
     for i, (name, values) in enumerate(runs.items()):
-        at = np.asarray(x) * 1.07 ** (i - (len(runs) - 1) / 2)
+        at = np.asarray(x) * 1.07 ** (i - middle_curve)
         low, middle, high = np.quantile(values, (0.25, 0.5, 0.75), axis=0)
         (line,) = ax.plot(at, middle, label=name, markersize=3, **styles[name])
         strokes = np.column_stack([low, high, np.full(at.size, np.nan)]).ravel()
@@ -239,7 +251,7 @@ def rates(
     color: ArrayLike,
     cmap: str = "viridis",
 ) -> Any:
-    """Draw the crawl rate of each page against the optimal one.
+    """Draw the crawl rates of pages against the optimal ones.
 
     Parameters
     ----------
@@ -249,7 +261,7 @@ def rates(
         Crawl rates, 1/time; at most a thousand pages are drawn, evenly spaced
         in their order.
     color : array_like, shape (n_pages,)
-        A number from 0 to 1 for each page.
+        One number per page, from 0 to 1.
     cmap : str, default "viridis"
         The colour map of the numbers.
 
@@ -259,10 +271,18 @@ def rates(
         The cloud, for a colour bar.
     """
     shown = np.unique(np.linspace(0, len(optimal) - 1, _CLOUD).astype(int))
-    x, y, c = (np.asarray(v)[shown] for v in (optimal, empirical, color))
-    look = {"cmap": cmap, "vmin": 0, "vmax": 1}  # the same colours in every panel
-    look |= {"s": 7, "linewidth": 0, "alpha": 0.8, "rasterized": True}
-    cloud = ax.scatter(x, y, c=c, **look)
+    cloud = ax.scatter(
+        np.asarray(optimal)[shown],
+        np.asarray(empirical)[shown],
+        c=np.asarray(color)[shown],
+        cmap=cmap,
+        vmin=0,  # the same colours in every panel
+        vmax=1,
+        s=7,
+        linewidth=0,
+        alpha=0.8,
+        rasterized=True,
+    )
     ax.axline((0.0, 0.0), slope=1.0, zorder=3, **_REFERENCE)
     return cloud
 
@@ -287,15 +307,20 @@ def note(ax: Any, text: str, *, x: float = 0.98, y: float = 0.03) -> Any:
     text : str
         The note.
     x, y : float, default 0.98 and 0.03
-        Its place, from 0 to 1 in each direction; it ends, or begins, there.
+        Position in the panel, from 0 to 1. A note in the right half ends at `x`,
+        a note in the left half begins there; likewise for `y`.
 
     Returns
     -------
     matplotlib.text.Text
         The note.
     """
-    side, end = "right" if x > 0.5 else "left", "top" if y > 0.5 else "bottom"
-    return ax.text(x, y, text, transform=ax.transAxes, ha=side, va=end, **_TAG)
+    look = {"ha": "left", "va": "bottom"} | _TAG
+    if x > 0.5:
+        look["ha"] = "right"
+    if y > 0.5:
+        look["va"] = "top"
+    return ax.text(x, y, text, transform=ax.transAxes, **look)
 
 
 # ---- saving
@@ -306,7 +331,7 @@ def save(
 ) -> None:
     """Save a figure as .png and .svg, its arrays as .npz, its record as .json.
 
-    Each file is whole or absent. For a PDF whose text can be searched, add
+    Every file is whole or absent. For a PDF whose text can be searched, add
     ``figure.savefig("name.pdf")`` to the notebook.
 
     Parameters
@@ -314,10 +339,10 @@ def save(
     figure : matplotlib.figure.Figure
         A figure of pyplot.
     claims : paperfigs.ledger.Claims
-        Its figure id names the files; its parameters and what it measured go
-        into the record.
+        The figure id names the files; the parameters and measurements go into
+        the record.
     output_dir : path or None
-        The files go below ``output_dir/<paper>/``; None saves nothing.
+        The files go into ``output_dir/<paper>/``; None saves nothing.
     **arrays
         The arrays that the figure shows, by name.
     """

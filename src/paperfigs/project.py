@@ -1,4 +1,4 @@
-"""What lies in a checkout of the project: notebooks, their parameters, claims."""
+"""Contents of a checkout of the project: notebooks, their parameters, claims."""
 
 import ast
 import functools
@@ -18,7 +18,7 @@ _KEYS |= _CRITERIA
 
 
 class BuildError(RuntimeError):
-    """A figure cannot be built; the message says why and what to do."""
+    """A figure cannot be built; the message gives the reason and the remedy."""
 
 
 def root() -> Path:
@@ -55,8 +55,8 @@ def paper_folder(paper: str) -> Path:
     Returns
     -------
     Path
-        The working folder if it has that name and claims, as where a notebook
-        runs in its own folder; otherwise that of the checkout.
+        The working folder if it has that name and claims, because a notebook
+        may run in its own folder; otherwise the folder of the checkout.
     """
     here = Path.cwd()
     if here.name == paper and (here / "claims.yaml").is_file():
@@ -65,7 +65,7 @@ def paper_folder(paper: str) -> Path:
 
 
 def _place(figure):
-    """Order figures: papers before beyond, figures first, figure 2 before 10."""
+    """Sort key: papers before beyond, numbered figures first, figure 2 before 10."""
     counted = re.sub(r"\d+", lambda digits: digits[0].zfill(2), figure)
     paper = figure.split("/")[0]
     return paper == "beyond", paper, "/fig" not in figure, counted
@@ -86,17 +86,18 @@ def notebooks(guides: bool = False) -> dict[str, Path]:
         ``notebooks/peva22/fig2_synthetic.ipynb`` is "peva22/fig2".
     """
     folder = root() / "notebooks"
-    found = {
+    paths = {
         f"{path.parent.name}/{path.stem.split('_')[0]}": path
         for path in folder.glob("[!.]*/*.ipynb")
     }
-    found = {figure: found[figure] for figure in sorted(found, key=_place)}
-    more = {path.stem: path for path in folder.glob("*.ipynb")}
-    return found | more if guides else found
+    figures = {figure: paths[figure] for figure in sorted(paths, key=_place)}
+    if guides:
+        figures |= {path.stem: path for path in folder.glob("*.ipynb")}
+    return figures
 
 
 def entry(path: PathLike, name: str) -> Any:
-    """Read an entry of a JSON file, which is a notebook or the record of a figure.
+    """Read an entry of a JSON file: of a notebook, or of the record of a figure.
 
     Parameters
     ----------
@@ -108,12 +109,12 @@ def entry(path: PathLike, name: str) -> Any:
     Returns
     -------
     object
-        What JSON makes of it.
+        The value.
 
     Raises
     ------
     BuildError
-        A damaged file, which is named.
+        A damaged file; the message names it.
     """
     try:
         return json.loads(Path(path).read_text())[name]
@@ -132,24 +133,24 @@ def cells(notebook: PathLike) -> list[tuple[list[str], str]]:
     Returns
     -------
     list of (list of str, str)
-        Tags and source of each code cell, except the one that papermill adds.
+        Tags and source of every code cell, except the one that papermill adds.
     """
-    return [
-        (cell["metadata"].get("tags", []), "".join(cell["source"]))
-        for cell in entry(notebook, "cells")
-        if cell["cell_type"] == "code"
-        and "injected-parameters" not in cell["metadata"].get("tags", [])
-    ]
+    code = []
+    for cell in entry(notebook, "cells"):
+        tags = cell["metadata"].get("tags", [])
+        if cell["cell_type"] == "code" and "injected-parameters" not in tags:
+            code.append((tags, "".join(cell["source"])))
+    return code
 
 
 def title(notebook: PathLike) -> str:
-    """Read the title of a notebook, the first line of its first cell."""
+    """Read the title of a notebook: the first line of its first cell."""
     text = "".join(entry(notebook, "cells")[0]["source"])
     return text.partition("\n")[0].lstrip("# ")
 
 
 def defaults(notebook: PathLike) -> dict[str, Any]:
-    """Read the parameters of a notebook, with the values that it has itself.
+    """Read the parameters of a notebook with their own values.
 
     Parameters
     ----------
@@ -162,12 +163,12 @@ def defaults(notebook: PathLike) -> dict[str, Any]:
         The values by name, without ``output_dir``, which a build sets.
     """
     code = [source for tags, source in cells(notebook) if "parameters" in tags]
-    found = {
+    values = {
         line.targets[0].id: ast.literal_eval(line.value)
         for line in ast.parse("\n".join(code)).body
     }
-    found.pop("output_dir", None)
-    return found
+    values.pop("output_dir", None)
+    return values
 
 
 def paper_parameters(folder: PathLike | None = None) -> dict[str, dict[str, Any]]:
@@ -176,19 +177,22 @@ def paper_parameters(folder: PathLike | None = None) -> dict[str, dict[str, Any]
     Parameters
     ----------
     folder : path, optional
-        Where it lies; by default in ``notebooks/`` of the checkout.
+        Folder of the file; by default ``notebooks/`` of the checkout.
 
     Returns
     -------
     dict of dict
-        Values by figure id and name; what is absent is as in the notebook.
+        Values by figure id and name; an absent parameter has the value in the
+        notebook.
     """
     path = Path(folder or root() / "notebooks", "paper.yaml")
-    return (_yaml(path.read_text()) or {}) if path.exists() else {}
+    if not path.exists():
+        return {}
+    return _yaml(path.read_text()) or {}
 
 
 def claims(figure: str) -> dict[str, dict[str, Any]]:
-    """Read what is claimed of a figure from its paper's ``claims.yaml``.
+    """Read the claims about a figure from its paper's ``claims.yaml``.
 
     Parameters
     ----------
@@ -198,32 +202,38 @@ def claims(figure: str) -> dict[str, dict[str, Any]]:
     Returns
     -------
     dict of dict
-        By ``id``: what the paper ``says`` and ``where``, the ``quantity`` that
-        is measured, one criterion (``at_least``, ``at_most`` or ``within``),
-        the ``reason`` if it differs. A claim that is ``declared`` needs no
-        criterion.
+        By ``id``: the statement (``says``) and its place (``where``), the
+        measured ``quantity``, one criterion (``at_least``, ``at_most`` or
+        ``within``), and the ``reason`` if the claim differs. A claim whose
+        status is ``declared`` needs no criterion.
 
     Raises
     ------
     BuildError
-        A claim without a criterion, or with a key that is not known.
+        A claim without a criterion, with two, or with an unknown key.
     """
-    found = {}
+    by_id = {}
     for claim in about(figure).get("claims", []):
-        n_criteria = len(claim.keys() & _CRITERIA)
-        if claim.keys() - _KEYS or n_criteria != 1 - (
-            "declared" in claim and not n_criteria
-        ):
+        name = f"claims.yaml: claim {claim.get('id')!r} of {figure}"
+        unknown = claim.keys() - _KEYS
+        if unknown:
             raise BuildError(
-                f"claims.yaml: claim {claim.get('id')!r} of {figure} must have one of "
-                f"{', '.join(_CRITERIA)} and no unknown key, got {', '.join(claim)}"
+                f"{name} must have keys among {', '.join(sorted(_KEYS))}, "
+                f"got {', '.join(sorted(unknown))}"
             )
-        found[claim["id"]] = claim | {"quantity": claim.get("measured", "")}
-    return found
+        criteria = claim.keys() & _CRITERIA
+        needs_none = "declared" in claim and not criteria
+        if len(criteria) != 1 and not needs_none:
+            raise BuildError(
+                f"{name} must have one of {', '.join(sorted(_CRITERIA))}, "
+                f"got {', '.join(sorted(criteria)) or 'none'}"
+            )
+        by_id[claim["id"]] = claim | {"quantity": claim.get("measured", "")}
+    return by_id
 
 
 def about(figure: str) -> dict[str, Any]:
-    """Read what ``claims.yaml`` says of a figure.
+    """Read the entry of a figure in ``claims.yaml``.
 
     Parameters
     ----------
@@ -250,11 +260,12 @@ def claims_file(paper: str) -> dict[str, Any]:
 
 @functools.cache
 def _yaml(text):
-    """What a text says, which takes YAML .1 s for the claims of a paper."""
+    """Content of a YAML text; parsing the claims of a paper takes 0.1 s."""
     return yaml.load(text, yaml.CSafeLoader)
 
 
 def limits(claim: dict[str, Any]) -> tuple[float, float]:
-    """Lowest and highest value that meet a claim's criterion; infinite if none."""
-    low, high = claim.get("at_least", -math.inf), claim.get("at_most", math.inf)
+    """Lowest and highest value that meet a claim's criterion; infinite without one."""
+    low = claim.get("at_least", -math.inf)
+    high = claim.get("at_most", math.inf)
     return tuple(claim.get("within", (low, high)))

@@ -1,7 +1,7 @@
 """Real change times of web pages, and populations of pages for experiments.
 
-A trace is a CSV file of the times at which one page changed, with its checksum
-beside it; two are shipped, and `paperfigs.wikipedia` downloads others.
+A trace is a CSV file of the times at which one page changed, with a checksum
+beside it. Two are shipped, and `paperfigs.wikipedia` downloads others.
 """
 
 from pathlib import Path
@@ -12,16 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from paperfigs.files import PathLike, sha256, write_atomic
 
-# A wheel has the data in the package, a checkout beside src/.
-_PACKAGED = Path(__file__).resolve().with_name("data")
-DATA = _PACKAGED if _PACKAGED.is_dir() else _PACKAGED.parents[2] / "data"
+# A wheel has the data in the package, a checkout has them beside src/.
+DATA = Path(__file__).resolve().with_name("data")
+if not DATA.is_dir():
+    DATA = DATA.parents[2] / "data"
 
 _DAY = np.timedelta64(1, "D")
 _PAIRING = 20  # seed of the random pairs of pages and importances
 # Beta distributions of precision and recall: 95% of the pages are below .7 and .6.
 _QUALITY = [[[3.0], [4.0]], [[4.39], [7.148]]]
 _LEAST_PRECISION = 0.01
-_LABELLED, _LABELLED_IMPORTANCE = 0.05, 0.264  # shares of pages, and of importance
+_NARROW = 0.7  # standard deviation of the log period of narrow pages (our choice)
+_LABELLED = 0.05  # share of the pages
+_LABELLED_IMPORTANCE = 0.264  # their share of the importance
 
 
 class Trace(NamedTuple):
@@ -36,7 +39,7 @@ class Trace(NamedTuple):
     horizon : float
         Length of the window, days.
     times : ndarray of float, shape (n_events,)
-        Change times in days since `start`, ascending, ties kept.
+        Change times in days since `start`, ascending; equal times are kept.
     """
 
     title: str
@@ -46,7 +49,7 @@ class Trace(NamedTuple):
 
     @property
     def change_rate(self) -> float:
-        """Changes per day over the window, without one at its very start."""
+        """Changes per day over the window; a change at its start is not counted."""
         return np.count_nonzero(self.times > 0) / self.horizon
 
 
@@ -57,8 +60,8 @@ def load(name: str) -> Trace:
     ----------
     name : str
         "debian_firefox_esr" (close to a Poisson process), "bokeh_commits"
-        (bursty), or "wikipedia" once it is downloaded; or the whole path of a
-        file that `write` wrote.
+        (bursty), or "wikipedia" after a download; or the absolute path of a
+        file from `write`.
 
     Returns
     -------
@@ -68,7 +71,7 @@ def load(name: str) -> Trace:
     Raises
     ------
     FileNotFoundError, ValueError
-        No such file, or not that of its checksum.
+        The file does not exist, or does not have its checksum.
     """
     comments, lines = _read((DATA / name).with_suffix(".csv"))
     moments = _moments([comments["start"], comments["end"], *lines])
@@ -84,7 +87,7 @@ def write(
     end: Any = None,
     **about: str,
 ) -> Trace:
-    """Write a trace and its checksum, each whole or absent.
+    """Write a trace and its checksum; both files are whole or absent.
 
     Parameters
     ----------
@@ -93,18 +96,20 @@ def write(
     times : array_like of datetime64, shape (n_events,)
         Change times, UTC, in any order.
     start, end : datetime64, optional
-        The window; default from the first time to the last.
+        The window; by default from the first time to the last.
     **about : str
         The title of the page, the source of the times, their licence.
 
     Returns
     -------
     Trace
-        As read back.
+        The trace, as read back from the file.
     """
     times = np.sort(np.asarray(times, dtype="datetime64[s]"))
-    start = times[0] if start is None else start
-    end = times[-1] if end is None else end
+    if start is None:
+        start = times[0]
+    if end is None:
+        end = times[-1]
     about |= {"start": f"{start}Z", "end": f"{end}Z"}
     lines = [f"# {key}: {' '.join(text.split())}" for key, text in about.items()]
     lines += ["time", *(f"{moment}Z" for moment in times)]
@@ -114,7 +119,7 @@ def write(
 
 
 def _read(path):
-    """Comments of a file, and the lines below its header, if it is not damaged."""
+    """Comments of an undamaged file, and the lines below its header."""
     if not path.is_file():
         raise FileNotFoundError(f"no {path}; `paperfigs download` gets Wikipedia's")
     if sha256(path) not in Path(f"{path}.sha256").read_text():
@@ -138,8 +143,8 @@ def debian_pages() -> tuple[NDArray, NDArray]:
     A change is an upload of the package to Debian's unstable or experimental
     suite, between its first upload and 2023-02-12. The importances are monthly
     downloads of other software: 455 of the 10,000 largest counts of npm,
-    **paired with the pages at random**. ``data/README.md`` says what was
-    selected and what is missing.
+    **paired with the pages at random**. ``data/README.md`` describes the
+    selection and the missing uploads.
 
     Returns
     -------
@@ -149,8 +154,9 @@ def debian_pages() -> tuple[NDArray, NDArray]:
         Importances, with mean 1.
     """
     comments, lines = _read(DATA / "debian_panel.csv")
-    page, moment = np.array([line.split(",") for line in lines]).T
-    page, moment = page.astype(int), _moments(moment)
+    pages, times = np.array([line.split(",") for line in lines]).T
+    page = pages.astype(int)
+    moment = _moments(times)
     downloads = np.array(_read(DATA / "npm_downloads.csv")[1], dtype=float)
     importance = np.random.default_rng(_PAIRING).permutation(downloads)
     start = moment[np.diff(page, prepend=-1) > 0]
@@ -166,17 +172,17 @@ def population(
 
     From the Bing data, pages that changed at none or at all of their crawls
     are left out, as in section 6 of Upadhyay et al. (2020). The rates are
-    maximum likelihood estimates, and the importances those of the data. Where
-    the data are not at hand there is a stand-in: change rates lognormal with
-    median 0.15 and sigma 1.3, clipped to [0.0005, 7], and importances
-    lognormal with sigma 1.2, independent. Results on it say nothing about
-    real pages. From `debian_pages`, a sample is drawn with replacement.
+    maximum likelihood estimates, and the importances those of the data. If the
+    data are not available, a stand-in has change rates lognormal with median
+    0.15 and sigma 1.3, clipped to [0.0005, 7], and independent importances,
+    lognormal with sigma 1.2. Results on it say nothing about real pages. From
+    `debian_pages`, a sample is drawn with replacement.
 
     Parameters
     ----------
     source : str or path
-        "stand-in", "panel", or the folder of the Bing data set, see
-        `paperfigs.bing`.
+        "stand-in", "panel" (of Debian), or the folder of the Bing data set,
+        see `paperfigs.bing`.
     n_pages : int
         Number of pages.
     rng : None, int or Generator, optional
@@ -192,21 +198,99 @@ def population(
     return _population(source, n_pages, np.random.default_rng(rng))[:2]
 
 
+def hourly_rates(kind: str, n_pages: int, *, rng: Any = None) -> NDArray:
+    """Change rates of pages that stand in for those of Grimes and Ford (2008).
+
+    All kinds have the median of `paperlib.priors.population`, 17.5 days between
+    two changes.
+
+    Parameters
+    ----------
+    kind : {"stand-in", "log-logistic", "narrow", "debian"}
+        Mean times between changes: lognormal as in
+        `paperlib.priors.population`; log-logistic, with a heavy tail; lognormal
+        with a standard deviation of the logarithm of 0.7 instead of 1; or those
+        of `debian_pages`, drawn with replacement and scaled to the median.
+    n_pages : int
+        Number of pages.
+    rng : None, int or Generator, optional
+        Source of random numbers.
+
+    Returns
+    -------
+    ndarray of float, shape (n_pages,)
+        Change rates, 1/hour.
+    """
+    from paperlib import priors
+
+    if kind == "debian":
+        rate, _ = debian_pages()
+        drawn = np.random.default_rng(rng).choice(rate, n_pages)
+        return drawn / np.median(rate) / priors.MEDIAN_PERIOD
+    lognormal = {"stand-in": "lognormal", "narrow": "lognormal"}
+    distribution = lognormal.get(kind, kind)
+    rate = priors.population(n_pages, distribution=distribution, rng=rng)
+    if kind == "narrow":
+        rate = (rate * priors.MEDIAN_PERIOD) ** _NARROW / priors.MEDIAN_PERIOD
+    return rate
+
+
+def uniform_pages(
+    n_pages: int,
+    *,
+    beta: float,
+    false_rate: tuple[float, float] | None = None,
+    rng: Any = None,
+) -> Any:
+    r"""Pages with signals as in the simulations of Busa-Fekete et al. (2025).
+
+    Their figures 3, 4, 8 and 12 to 14: change rates and importances are uniform
+    on [0, 1], and the recall is drawn from :math:`\mathrm{Beta}(b, b)`.
+
+    Parameters
+    ----------
+    n_pages : int
+        Number of pages.
+    beta : float
+        The parameter b; at 0.25 most recalls are near 0 or near 1.
+    false_rate : (float, float), optional
+        Bounds of the rates of false signals, which are uniform between them,
+        1/time; by default no signal is false.
+    rng : None, int or Generator, optional
+        Source of random numbers.
+
+    Returns
+    -------
+    paperlib.signals.SignalledPages
+        The pages.
+    """
+    from paperlib.signals import SignalledPages
+
+    rng = np.random.default_rng(rng)
+    change_rate = rng.random(n_pages)
+    importance = rng.random(n_pages)
+    recall = rng.beta(beta, beta, n_pages)
+    rate = 0.0
+    if false_rate is not None:
+        rate = rng.uniform(*false_rate, n_pages)
+    return SignalledPages(change_rate, importance, recall, rate)
+
+
 def signalled_population(
     source: PathLike, n_pages: int, *, rng: Any = None
 ) -> tuple[NDArray, NDArray, NDArray, NDArray, NDArray]:
     """Pages of `population` with change-indicating signals of realistic quality.
 
-    Precision and recall follow section 6.7 of Busa-Fekete et al. (2025). In
-    the Bing data those pages are labelled whose change rate is known from
-    sitemaps; without them, one page in twenty is, and these pages have 26.4% of
-    the importance, as in section 2 of the paper. Precision and recall of
-    labelled pages come from the top 5% of two distributions, those of the
-    others from the rest. The paper's distributions, its figure 1, are private.
-    The stand-in meets what is printed of them: Beta(3, 4.39) for precision
-    (95% below 0.7, 12% below 0.2, 1% above 0.8), kept at 0.01 or above, and
+    Precision and recall follow section 6.7 of Busa-Fekete et al. (2025). In the
+    Bing data, the labelled pages are those whose change rate is known from
+    sitemaps. In other data, one page in twenty is labelled, and these pages have
+    26.4% of the importance, as in section 2 of the paper. Precision and recall
+    of labelled pages come from the top 5% of two distributions, those of the
+    other pages from the rest. The paper's distributions, its figure 1, are
+    private. The stand-in meets all printed numbers: Beta(3, 4.39) for precision
+    (95% below 0.7, 12% below 0.2, 1% above 0.8), clipped to at least 0.01, and
     Beta(4, 7.148) for recall (95% below 0.6, less than 0.1% above 0.8). They
-    are independent among the labelled pages, and among the others.
+    are independent among the labelled pages, and among the other pages.
 
     Parameters
     ----------
@@ -215,7 +299,7 @@ def signalled_population(
     n_pages : int
         Number of pages.
     rng : None, int or Generator, optional
-        Source of everything that is drawn.
+        Source of all random numbers.
 
     Returns
     -------
@@ -232,11 +316,10 @@ def signalled_population(
     rate, importance, labelled = _population(source, n_pages, rng)
     if labelled is None:
         labelled = rng.random(n_pages) < _LABELLED
-        for pages, share in (
-            (labelled, _LABELLED_IMPORTANCE),
-            (~labelled, 1 - _LABELLED_IMPORTANCE),
-        ):
-            importance[pages] *= n_pages * share / importance[pages].sum()
+        total = n_pages * _LABELLED_IMPORTANCE
+        others = n_pages * (1 - _LABELLED_IMPORTANCE)
+        importance[labelled] *= total / importance[labelled].sum()
+        importance[~labelled] *= others / importance[~labelled].sum()
     top = 0.95 + 0.05 * rng.random((2, n_pages))
     rank = np.where(labelled, top, 0.95 * rng.random((2, n_pages)))
     precision, recall = betaincinv(*_QUALITY, rank)
@@ -244,7 +327,7 @@ def signalled_population(
 
 
 def _population(source, n_pages, rng):
-    """Change rates, importances, and labels where there are any."""
+    """Change rates, importances, and labels; None for data without labels."""
     labelled = None
     if source == "stand-in":
         rate = np.clip(rng.lognormal(np.log(0.15), 1.3, n_pages), 5e-4, 7.0)
@@ -252,14 +335,16 @@ def _population(source, n_pages, rng):
     elif source == "panel":
         rate, importance = debian_pages()
         drawn = rng.integers(rate.size, size=n_pages)
-        rate, importance = rate[drawn], importance[drawn]
+        rate = rate[drawn]
+        importance = importance[drawn]
     else:
         from paperfigs import bing
 
         rate, importance, known_rate = bing.read(source, 2 * n_pages, rng=rng)
         fits = np.flatnonzero((rate > 0) & (rate < np.inf))
         kept = rng.choice(fits, n_pages, replace=False)
-        rate, importance = rate[kept], importance[kept]
+        rate = rate[kept]
+        importance = importance[kept]
         if not np.isnan(known_rate).all():
             labelled = ~np.isnan(known_rate[kept])
     return rate, importance / importance.mean(), labelled

@@ -8,7 +8,7 @@ from urllib3.util import Retry
 from paperfigs import traces
 from paperfigs.files import PathLike
 
-# Waits as long as the server asks for, in Retry-After.
+# Waits as long as the server asks for in Retry-After.
 _RETRY = Retry(4, status_forcelist=(429, 500, 502, 503, 504), backoff_factor=1)
 _LICENCE = (
     "times of revisions, no text; the terms of the wiki apply (Wikipedia: CC BY-SA 4.0)"
@@ -26,7 +26,7 @@ def download(
 ) -> traces.Trace:
     """Download the revision times of one page and write them as a trace.
 
-    Requests go out one after the other and give way to a busy server.
+    Requests follow one another, and wait if the server is busy.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def download(
     start, end : str
         The window, UTC, in ISO 8601; a date as `end` means its last second.
     contact : str
-        Your mail address or web page: Wikimedia blocks programs without.
+        Your mail address or web page: Wikimedia blocks programs without one.
     path : path, optional
         The CSV file to write; by default ``wikipedia.csv`` beside the data.
     api : str, optional
@@ -49,13 +49,14 @@ def download(
     Raises
     ------
     ValueError
-        The title names no page, or none with revisions in the window.
+        The title names no page, or a page without revisions in the window.
     RuntimeError
-        Any other error that the API answers with.
+        Any other error in the answer of the API.
     requests.RequestException
         No usable answer in five tries.
     """
-    first, last = np.datetime64(start, "s"), np.datetime64(end)
+    first = np.datetime64(start, "s")
+    last = np.datetime64(end)
     if last.dtype == "datetime64[D]":
         last += np.timedelta64(86_399, "s")
     query = {
@@ -70,7 +71,8 @@ def download(
         "rvstart": f"{first}Z",
         "rvend": f"{last}Z",
     }
-    found, more = [], {}
+    moments = []
+    more = {}
     with requests.Session() as session:
         session.headers["User-Agent"] = f"paperfigs ({contact})"
         session.mount(api, HTTPAdapter(max_retries=_RETRY))
@@ -78,17 +80,18 @@ def download(
             response = session.get(api, params=query | more, timeout=60)
             response.raise_for_status()
             answer = response.json()
-            if error := answer.get("error"):
+            if "error" in answer:
+                error = answer["error"]
                 raise RuntimeError(f"the wiki answers {error['code']}: {error['info']}")
             page = answer["query"]["pages"][0]
-            found += [each["timestamp"] for each in page.get("revisions", ())]
+            for revision in page.get("revisions", ()):
+                moments.append(revision["timestamp"].removesuffix("Z"))
             more = answer.get("continue")
-    if not found:
+    if not moments:
         raise ValueError(
             f"title must name a page with revisions from {first} to {last}, "
             f"got {title!r}"
         )
-    moments = [moment.removesuffix("Z") for moment in found]
     return traces.write(
         path,
         moments,

@@ -74,7 +74,11 @@ def packages(tmp_path, monkeypatch):
 @pytest.fixture
 def stand_in(checkout, packages, monkeypatch):
     checkout.notebook("a/fig1_one", "from paperfigs import plotting, traces")
-    checkout.notebook("a/fig2_two", "from paperfigs import ledger", "print(seed)")
+    checkout.notebook(
+        "a/fig2_two",
+        "from paperfigs import ledger  # no traces",
+        "print(seed)",
+    )
     checkout.notebook("b/fig1_three", "import numpy, recrawl.science")
     for figure in ALL:
         checkout.claims(figure, AT_LEAST)
@@ -151,6 +155,7 @@ def stamps(text):
         (prose, []),
         (lambda made: made.claims("b/fig1", AT_LEAST | {"says": "New."}), []),
         (write("src/paperlib/__init__.py", '"""Other."""\n# more\nx = 1\n'), []),
+        (write("src/paperlib/__init__.py", '"""Doc."""\nx = "one"\n'), ALL),
         (write("src/paperlib/notes.txt", "for readers"), []),
         (write("README.md", "<!-- claims -->\n<!-- /claims -->\n"), []),
     ],
@@ -161,6 +166,15 @@ def test_rebuilds_what_changed_and_nothing_else(stand_in, monkeypatch, change, r
     change(stand_in.checkout)
     assert stand_in.run() == rebuilt
     assert stand_in.run() == []
+
+
+@pytest.mark.parametrize("cell", ["%time print(seed)", "!ls"])
+def test_a_notebook_with_a_magic_command_may_use_anything(stand_in, cell):
+    code(cell)(stand_in.checkout)
+    for name in ("src/recrawl/__init__.py", "data/trace.csv"):
+        stand_in.run()
+        stand_in.checkout.write(name, "x = 3")
+        assert "a/fig2" in stand_in.run()
 
 
 def criteria(made):
@@ -227,6 +241,24 @@ def test_all_kernels_of_a_build_run_the_state_that_it_began_with(
     assert [text for _, text in seen[:3]] == [before] * 3
     assert {text for _, text in seen[3:]} == {path.read_text()}
     assert len({code for code, _ in seen}) == 2
+
+
+def test_kernels_have_one_thread_unless_the_user_says_otherwise(stand_in, monkeypatch):
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "2")
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    seen = []
+
+    def look(*arguments, **parameters):
+        seen.append(dict(os.environ))
+        stand_in(*arguments, **parameters)
+
+    monkeypatch.setattr(build, "execute", look)
+    stand_in.run("b")
+    assert seen[0]["OPENBLAS_NUM_THREADS"] == "1"
+    assert seen[0]["NUMBA_NUM_THREADS"] == "2"
+    assert "PYTHONDONTWRITEBYTECODE" not in seen[0]
+    assert os.environ["PYTHONDONTWRITEBYTECODE"] == "1"
 
 
 def test_what_is_asked_for_is_built(stand_in):

@@ -132,6 +132,50 @@ def test_the_population_of_real_rates():
     assert abs(labelled.mean() - 0.05) < 5 * np.sqrt(0.05 * 0.95 / 5_000)
 
 
+@pytest.mark.parametrize(
+    ("kind", "spread"),
+    [("stand-in", 1.0), ("narrow", 0.7), ("log-logistic", np.pi / np.sqrt(3))],
+)
+def test_hourly_rates_have_one_median(kind, spread):
+    rate = traces.hourly_rates(kind, 20_000, rng=1)
+    period = np.log(1 / rate)
+    # the median has a standard error of 1.25 to 1.3 standard deviations / sqrt(n)
+    assert abs(np.median(period) - np.log(17.5 * 24)) < 5 * 1.3 * spread / 141
+    # the quartiles of what is not clipped; their error is below 1.6 sd / sqrt(n)
+    unit = {"log-logistic": stats.logistic(scale=1.0)}.get(kind, stats.norm(0, spread))
+    quartiles = np.quantile(period - np.log(17.5 * 24), (0.25, 0.75))
+    np.testing.assert_allclose(quartiles, unit.ppf((0.25, 0.75)), atol=8 * spread / 141)
+
+
+def test_hourly_rates_of_debian_are_real_ones_scaled():
+    rate = traces.hourly_rates("debian", 2_000, rng=1)
+    pages, _ = traces.debian_pages()
+    factor = 1 / (17.5 * 24) / np.median(pages)
+    assert np.isin(rate.round(12), (pages * factor).round(12)).all()
+    assert len(set(rate)) > 200
+    with pytest.raises(ValueError, match=r"distribution must be .*'debain'"):
+        traces.hourly_rates("debain", 1)
+
+
+def test_uniform_pages_are_those_of_the_simulations():
+    n = 20_000
+    clean = traces.uniform_pages(n, beta=0.25, rng=1)
+    noisy = traces.uniform_pages(n, beta=0.25, false_rate=(0.1, 0.6), rng=1)
+    assert not clean.false_rate.any()
+    error = 5 / np.sqrt(n)  # standard deviations below 1/2
+    for name, distribution in {
+        "change_rate": stats.uniform(),
+        "importance": stats.uniform(),
+        "recall": stats.beta(0.25, 0.25),
+        "false_rate": stats.uniform(0.1, 0.5),
+    }.items():
+        values = getattr(noisy, name)
+        assert abs(values.mean() - distribution.mean()) < error / 2, name
+        assert abs(values.std() - distribution.std()) < error / 2, name
+        if name != "false_rate":  # the same random numbers
+            np.testing.assert_array_equal(getattr(clean, name), values)
+
+
 def test_the_quality_of_stand_in_signals():
     n = 50_000
     rate, importance, precision, recall, labelled = traces.signalled_population(

@@ -116,16 +116,17 @@ def test_without_a_known_error_it_is_on_the_border(status):
 
 
 @pytest.mark.parametrize(
-    "entry",
+    ("entry", "message"),
     [
-        {},
-        {"at_least": 0.0, "at_most": 1.0},
-        {"declared": "calibrated", "at_least": 0.0, "at_most": 1.0},
-        {"at_most": 1.0, "critereon": 2},
+        ({}, "one of at_least, at_most, within, got none"),
+        ({"at_least": 0.0, "at_most": 1.0}, "one of .*, got at_least, at_most"),
+        ({"declared": "calibrated", "at_least": 0.0, "at_most": 1.0}, "one of"),
+        ({"at_most": 1.0, "critereon": 2}, "keys among .* id, .*, got critereon"),
+        ({"declared": "calibrated", "critereon": 2}, "keys among .*, got critereon"),
     ],
 )
-def test_a_claim_that_nothing_can_judge_is_refused(claimed, entry):
-    with pytest.raises(project.BuildError, match=r"'x' of a/fig1 must have one of"):
+def test_a_claim_that_nothing_can_judge_is_refused(claimed, entry, message):
+    with pytest.raises(project.BuildError, match=f"'x' of a/fig1 must have {message}"):
         claimed({"id": "x", **entry})
 
 
@@ -272,8 +273,18 @@ TOLERANCE = 5 / math.sqrt(2 * N_REPETITIONS) + 5 / N
         (lambda a, b: ledger.rms_ratio(b, a, 5.0), math.sqrt(0.65 / (0.09 + 1.64))),
         (lambda a, b: ledger.sd_ratio(a, b), math.sqrt(1.64 / 0.65)),
         (lambda a, b: ledger.sd_ratio(b, a + 3.0), math.sqrt(0.65 / 1.64)),
+        (lambda a, b: ledger.mean(ledger.ratio_per_run(a, b)), 5.3 / 5.0),
+        (lambda a, b: ledger.mean(ledger.ratio_per_run(b, a)), 5.0 / 5.3),
     ],
-    ids=["mean", "rms_ratio", "rms_ratio inverse", "sd_ratio", "sd_ratio inverse"],
+    ids=[
+        "mean",
+        "rms_ratio",
+        "rms_ratio inverse",
+        "sd_ratio",
+        "sd_ratio inverse",
+        "ratio_per_run",
+        "ratio_per_run inverse",
+    ],
 )
 def test_standard_error_is_the_spread_over_repetitions(statistic, true):
     results = [
@@ -326,6 +337,7 @@ def test_mean_of_known_values():
 def test_ratio_of_a_method_with_itself_has_no_error():
     values = np.random.default_rng(3).normal(5, 1, 50)
     assert ledger.rms_ratio(values, values, 5.0) == (1.0, 0.0)
+    np.testing.assert_allclose(ledger.ratio_per_run(2 * values, values), 2, rtol=1e-15)
     scaled = ledger.sd_ratio(3 * values + 1, values)
     assert scaled.measured == pytest.approx(3, rel=1e-12)
     assert scaled.stderr == pytest.approx(0, abs=1e-12)

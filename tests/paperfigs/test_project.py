@@ -84,10 +84,23 @@ def test_the_block_of_the_readme_can_be_copied_whole():
         build.jobs_for(given[:1], "paper", values)  # knows figure and parameter
 
 
-def test_the_artifact_page_has_all_figures_and_the_main_claims_as_recorded():
+def test_figures_of_the_artifact_page_are_there():
+    """It may lack a new one: its times are measured once a release."""
     page = (ROOT / "docs" / "artifact.md").read_text()
-    listed = re.findall(r"^\| ([\w/]+) \|.*`paperfigs build \1`", page, re.M)
-    assert listed == list(project.notebooks())
+    link = r"\[\w+\]\(\.\./(notebooks/[\w/]+\.ipynb)\)"
+    row = rf"^\| ([\w/]+) \| {link} \| `paperfigs build \1` \|.*\| ([^|]+) \|$"
+    listed = re.findall(row, page, re.M)
+    notebooks = project.notebooks()
+    names = [figure for figure, _, _ in listed]
+    assert len(names) > 40
+    assert names == [figure for figure in notebooks if figure in names]
+    for figure, path, title in listed:
+        assert ROOT / path == notebooks[figure]
+        assert title == project.title(notebooks[figure])
+
+
+def test_main_claims_of_the_artifact_page_are_as_recorded():
+    page = (ROOT / "docs" / "artifact.md").read_text()
     row = r"`([\w/]+)` `([\w-]+)` \| `paperfigs verify \1` \| [\d.]+ \| (.+) \|$"
     main = re.findall(row, page, re.M)
     papers = Counter(figure.split("/")[0] for figure, _, _ in main)
