@@ -100,7 +100,7 @@ def regular(
 
 
 def _rates(crawl_rate, duration):
-    """The checked rates, flat, and the duration: no more crawls than memory can hold."""
+    """The checked rates, flat, and the duration: the crawls can be counted."""
     rate = checks.numbers("crawl_rate", crawl_rate).ravel()
     duration = checks.number("duration", duration, above=True)
     checks.numbers("crawl_rate x duration", rate * duration, high=MOST_CRAWLS)
