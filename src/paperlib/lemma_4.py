@@ -1,10 +1,9 @@
 r"""Lemma 4 of Busa-Fekete et al. (2025), compiled: one page, no checks.
 
 `lemma_4` gives V / mu, psi and w, of which `paperlib.freshness` has the formulas, and
-`lemma_4_rates` its arguments; `threshold` inverts V. `FRESH` and `STALE` are the limits
-of alpha iota, the cumulative hazard of a copy: V is 0 up to `FRESH`, and at its limit
-from `STALE` on. The tools of a greedy crawler are four functions: `evaluate` computes
-a *state* of a page, and `upper`, `lower` and `reach` bound V by a state.
+`lemma_4_rates` its arguments; `saturation` has the effective times between which V
+changes, and `threshold` inverts V. The tools of a greedy crawler are four functions:
+`evaluate` computes a *state* of a page, and `upper`, `lower` and `reach` bound V by it.
 
 A state is the value V at some effective time iota, its slope, and two numbers, curve
 and decay, such that V a further effective time d later is within
@@ -28,8 +27,8 @@ from scipy.special import gammainccinv, gammaincinv
 
 compiled = njit(cache=True, error_model="numpy")
 
-# Limits of alpha iota. Recall 1 and no signal mean no hazard, which is below `FRESH`.
-# From `STALE` on the value is at its limit to rounding.
+# Limits of alpha iota, the cumulative hazard of a copy. Recall 1 and no signal mean no
+# hazard, which is below FRESH. From STALE on the value is at its limit to rounding.
 FRESH, STALE = 1e-50, 45.0
 # Finite substitutes: alpha = LEAST_ALPHA change_rate at recall 1, and log(gamma / nu) =
 # MOST_EVIDENCE without false signals, so that effective times are finite.
@@ -63,6 +62,12 @@ def lemma_4_rates(pages, terms=np.inf):
         evidence = np.minimum(np.log1p(signalled / pages.false_rate), MOST_EVIDENCE)
         beta = np.where(signalled > 0, evidence / alpha, 0.0)
     return alpha, pages.gamma * ((beta > 0) | (terms < np.inf)), beta
+
+
+def saturation(alpha):
+    """Effective times up to which V is 0, and from which it is at its limit."""
+    with np.errstate(divide="ignore", over="ignore"):  # a page that never changes
+        return FRESH / alpha, STALE / alpha
 
 
 @compiled

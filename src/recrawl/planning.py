@@ -10,6 +10,7 @@ import numpy as np
 import scipy
 
 from paperlib import freshness
+from paperlib.allocation import optimal_thresholds
 from paperlib.signals import SignalledPages
 from recrawl.kernels.allocation import cycles
 from recrawl.science import allocation, objectives
@@ -240,7 +241,7 @@ class Problem:
             Both keep all limits, and so does their mixture.
         """
         if self.signals:
-            best = allocation.optimal_thresholds(self.signalled(), bandwidth)
+            best = optimal_thresholds(self.signalled(), bandwidth)
             return Plan(best.crawl_rate, best.crawl_rate, best.threshold)
         best = allocation.optimal(
             self.change_rate,

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from paperlib import checks
-from paperlib.freshness import NOTHING, STALE, lemma_4_rates
+from paperlib.lemma_4 import lemma_4_rates, saturation
 from paperlib.signals import SignalledPages
 from recrawl.checks import broadcast, for_pages
 from recrawl.errors import NoPageError
@@ -627,8 +627,7 @@ def _thresholds(alpha, learns):
     """Effective times up to which V is 0, and from which it is at its limit."""
     if learns:
         return 0.0, np.inf
-    with np.errstate(divide="ignore", over="ignore"):
-        return NOTHING / alpha, STALE / alpha
+    return saturation(alpha)
 
 
 def _crawled(crawled, n_pages):

@@ -9,11 +9,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-import paperlib.allocation
-from paperlib.signals import SignalledPages
-from recrawl.errors import ConvergenceError
+from paperlib.errors import ConvergenceError
 from recrawl.science import objectives
-from recrawl.science.allocation import even, optimal, optimal_thresholds
+from recrawl.science.allocation import even, optimal
 from tests import plain
 from tests.recrawl import plain as reference
 
@@ -200,27 +198,6 @@ def test_even_rates_without_limits_are_those_of_the_search():
     assert_allclose(best.crawl_rate, [2.0, 0.0, 2.0], rtol=1e-12)
     assert best.multiplier == pytest.approx(searched.multiplier, rel=1e-9)
     assert_allclose(searched.crawl_rate, best.crawl_rate, rtol=1e-12)
-
-
-# ------------------------------ thresholds
-
-
-@pytest.mark.parametrize("bandwidth", [0.5, 20.0, 300.0])
-def test_thresholds_are_those_of_paperlib(bandwidth):
-    rng = np.random.default_rng(5)
-    rate, importance, false_rate = rng.lognormal(0, 1, (3, 60))
-    recall = rng.random(60)
-    recall[:4], recall[4:8], rate[8], importance[9] = 0.0, 1.0, 0.0, 0.0
-    false_rate[:2] = false_rate[4:6] = 0.0
-    pages = SignalledPages(rate, importance, recall, false_rate)
-    found = optimal_thresholds(pages, bandwidth)
-    expected = paperlib.allocation.optimal_thresholds(pages, bandwidth)
-    assert found.crawl_rate.sum() == pytest.approx(bandwidth, rel=1e-12)
-    assert_allclose(found.crawl_rate, expected.crawl_rate, rtol=1e-8, atol=1e-10)
-    assert found.multiplier == pytest.approx(expected.multiplier, rel=1e-9)
-    finite = expected.threshold < 1e10  # beyond, time alone makes no page due
-    assert_allclose(found.threshold[finite], expected.threshold[finite], rtol=1e-8)
-    assert (found.threshold[~finite] > 1e10).all()
 
 
 # ------------------------------ invariances

@@ -139,8 +139,7 @@ class Greedy:
         """
         alpha, _, _ = lemma_4_rates(self.believed)
         largest = crawl_value(np.inf, 0, self.believed, terms=self.terms)
-        with np.errstate(divide="ignore"):  # a page that never changes
-            return largest, lemma_4.FRESH / alpha, lemma_4.STALE / alpha
+        return largest, *lemma_4.saturation(alpha)
 
     def choose(self, time: NDArray, signals: Any, crawl: Any = None) -> NDArray:
         """Page of each slot; see `paperlib.worlds`."""

@@ -22,8 +22,8 @@ An objective is its number here. The kernels check nothing.
 import math
 
 import numpy as np
-from scipy import special
 
+from paperlib.lemma_4 import inverse_value
 from recrawl.kernels import compiled, ufunc
 
 FRESHNESS, AGE, HARMONIC = range(3)
@@ -36,52 +36,6 @@ _EXCESS = tuple((k - 1) / math.factorial(k) for k in _TERMS)
 _INTEGRAL = tuple((k - 1) * (k - 2) / 2 / math.factorial(k) for k in _TERMS)
 # For larger x the copy is stale up to rounding, and x exp(-x) is not needed.
 _CERTAIN = 45.0
-
-# The inverse of y = gamma2(x), as polynomials on equal pieces of two ranges. Below
-# y = 0.8, x / sqrt(2 y) is smooth in sqrt(2 y), as y = x^2 / 2 - x^3 / 3 + ...;
-# above, x is smooth in -log(1 - y), which is at most 36.8 in floating point: 37 is
-# the end of the table. 128 pieces of degree 8 have a relative error below 4e-15.
-_PIECES, _DEGREE = 128, 8
-_FEW = 0.8
-_START = -math.log1p(-_FEW)
-# pieces to one unit of sqrt(2 y), and of -log(1 - y) beyond _START
-_DENSITY = _PIECES / np.array([math.sqrt(2.0 * _FEW), 37.0 - _START])
-
-
-def _inverse_pieces():
-    """Coefficients of both ranges, shape (2, _PIECES, _DEGREE + 1).
-
-    Through the values at the Chebyshev nodes of each piece, scaled to [-1, 1];
-    the highest power comes first.
-    """
-    node = np.cos(np.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1))
-    place = np.arange(_PIECES)[:, np.newaxis] + 0.5 + 0.5 * node
-    low, high = place / _DENSITY[:, np.newaxis, np.newaxis]
-    value = np.stack(
-        [
-            special.gammaincinv(2, 0.5 * low**2) / low,
-            special.gammainccinv(2, np.exp(-_START - high)),
-        ]
-    )
-    return np.linalg.solve(np.vander(node), value[..., np.newaxis])[..., 0]
-
-
-_INVERSE = _inverse_pieces()
-
-
-@compiled
-def inverse_gamma2(y):
-    """The x with gamma2(x) = y, for 0 <= y < 1."""
-    few = y < _FEW
-    scale = math.sqrt(2.0 * y) if few else 1.0
-    half = 0 if few else 1
-    place = (scale if few else -math.log1p(-y) - _START) * _DENSITY[half]
-    piece = min(int(place), _PIECES - 1)
-    u = 2.0 * (place - piece) - 1.0
-    x = _INVERSE[half, piece, 0]
-    for k in range(1, _DEGREE + 1):
-        x = x * u + _INVERSE[half, piece, k]
-    return scale * x
 
 
 @compiled
@@ -134,7 +88,7 @@ def inverse_profile(objective, y):
     if not 0.0 < y < np.inf:
         return y
     if objective == FRESHNESS:
-        return inverse_gamma2(y) if y < 1.0 else np.inf
+        return inverse_value(y) if y < 1.0 else np.inf
     if objective == AGE:
         s = np.cbrt(3.0 * y)
         near = s * (1.0 + s * (0.1276 + 0.0119 * s))

@@ -7,19 +7,10 @@ alone, and the value that of `bayes`. Two ideas spare computing the value of eve
 page in every slot; they are those of `paperlib.policies.Greedy`, where all signals
 are known beforehand, and here signals, reports, pages and limits come at any time.
 
-*Remember one state of a page.* With the value V at some iota, its slope there and
-
-    curve >= slope of V / iota from there on,    slope' >= -decay slope,
-
-V is a further effective time d later, or earlier for d < 0, within
-
-    V + slope d (1 - decay d) <= V(iota + d) <= V + slope d + curve d^2 / 2.
-
-For known rates curve = mu alpha exp(-alpha iota), decay = alpha; the left side holds
-for decay d >= -1. With a gamma distribution of shape a and rate b it is
-curve = mu a / b (1 + iota / b)^-(a + 1), decay = (a + 1) / (b + iota), and a new state
-begins at each crawl and report, so that d >= 0. V is computed again only where
-these bounds do not decide which page wins.
+*Remember one state of a page*, with the bounds of `paperlib.lemma_4`. With a gamma
+distribution of shape a and rate b, curve = mu a / b (1 + iota / b)^-(a + 1) and decay =
+(a + 1) / (b + iota), and a new state begins at each crawl and report, so that d >= 0.
+V is computed again only if the bounds do not decide which page wins.
 
 *Compare few pages.* A threshold lies a little below the values that win. A page waits
 in a heap until its effective time comes to `reach`, before which its upper bound is
@@ -38,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from paperlib.freshness import lemma_4
+from paperlib import lemma_4
 from recrawl.kernels import allocating, array_at, bayes, compiled, fields, plain
 from recrawl.kernels.heaps import ENTRY, pop, push
 from recrawl.kernels.online import gamma_step
@@ -88,7 +79,6 @@ class State(NamedTuple):
 # pages are active. To lower it is a pass over all pages: too often, the rank doubles.
 LEAST_RANK, CROWDED, TOO_OFTEN = 4, 4, 8
 SLACK = 4  # a page may be active so many slots too early
-ABOVE = 1 + 1e-14  # no upper bound of a value is below it by rounding: ties are seen
 SAFE = 1 - 1e-7  # bounds decide with a margin for the rounding of values and of times
 BURST = 2  # tokens that a host can save: one alone would be lost between two slots
 RECENT = 0.05  # weight of the last slot in the mean time between slots
@@ -160,47 +150,31 @@ def _forget(page):
 def _evaluate(page, iota, scalars):
     """Compute the value at iota, and remember that state."""
     scalars.n_values += 1
-    page.at, page.value, page.slope, page.curve = iota, page.limit, 0.0, 0.0
     if page.shape > 0.0:
         page.value = page.importance * bayes.value(page.shape, page.rate, iota)
-        slope = bayes.cost_slope(page.shape, page.rate, iota)
-        page.curve = page.importance * slope
+        cost_slope = bayes.cost_slope(page.shape, page.rate, iota)
+        page.curve = page.importance * cost_slope
         page.slope = page.curve * iota
         page.decay = (page.shape + 1.0) / (page.rate + iota)
-    elif iota < page.stale:
-        value, psi, _ = lemma_4(
-            iota,
-            page.change_rate,
-            page.false_rate,
-            page.alpha,
-            page.gamma,
-            page.beta,
-            np.inf,
-        )
-        page.value = min(page.importance * value, page.limit)
-        page.curve = page.importance * page.alpha * math.exp(-page.alpha * iota)
-        page.slope = page.curve * psi
+    else:
+        state = lemma_4.evaluate(page, iota, np.inf)
+        page.value, page.slope, page.curve, page.decay = state
+    page.at = iota
 
 
 @plain
 def _upper(bound, t):
     """Upper bound of the value at time t, of a page or of its BOUND."""
-    d = t - bound.start - bound.at
-    upper = bound.value + d * (bound.slope + 0.5 * d * bound.curve)
-    return min(ABOVE * upper if d != 0.0 else upper, bound.limit)
+    return lemma_4.upper(bound, t - bound.start - bound.at)
 
 
 @plain
 def _is_above(page, t, other):
     """Whether the lower bound of the value at time t is above another value."""
     iota = t - page.start
-    d = iota - page.at
     if iota >= page.stale:
         return SAFE * page.limit > other
-    if page.decay * d < -1.0:
-        return False
-    rise = d * page.slope * (1.0 - page.decay * d)
-    return SAFE * (page.value + (max(rise, 0.0) if d > 0.0 else rise)) > other
+    return SAFE * lemma_4.lower(page, iota - page.at) > other
 
 
 @plain
@@ -209,15 +183,14 @@ def _find_reach(page, threshold, slack):
     goal = SAFE * threshold
     if goal == 0.0:
         return  # no value is below it
-    initial = page.importance * (
-        page.shape / page.rate if page.shape > 0.0 else page.alpha
-    )
+    initial = page.importance * page.alpha
+    if page.shape > 0.0:
+        initial = page.importance * page.shape / page.rate
     zero = math.sqrt(2.0 * goal / initial)  # iota = 0
     if zero > page.reach:  # not if it is NaN
         page.reach = zero
-    root = page.slope**2 + 2.0 * page.curve * (goal - page.value)
-    if root >= 0.0 and page.slope > 0.0:
-        d = 2.0 * (goal - page.value) / (page.slope + math.sqrt(root))
+    d = lemma_4.reach(page, goal)
+    if page.slope > 0.0 and d > -np.inf:
         page.reach = max(page.reach, page.at + d)
         # the bounds differ by less than V rises in the slack
         if d * d * (0.5 * page.curve + page.decay * page.slope) <= slack * page.slope:

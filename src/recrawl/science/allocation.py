@@ -3,10 +3,9 @@ r"""Spend a bandwidth on pages: the crawl rate of each page.
 The mean cost is a sum over pages of convex functions of the crawl rates. So rates are
 optimal where one more unit of bandwidth saves the same everywhere, the multiplier
 :math:`\lambda`, and less than that on pages that are not crawled. Given the multiplier,
-each crawl rate is known by itself, and `spend` finds the multiplier at which a
-bandwidth is spent: for each objective of `recrawl.science.objectives` under limits of
-pages and hosts (`optimal`), for rates that are all the same (`even`), and for
-thresholds of pages with signals (`optimal_thresholds`).
+each crawl rate is known by itself, and `paperlib.allocation.spend` finds the multiplier
+at which a bandwidth is spent: for each objective of `recrawl.science.objectives` under
+limits of pages and hosts (`optimal`), and for rates that are all the same (`even`).
 
 Results are right to a relative error of 1e-9 where change rates, importances and
 limits lie within twelve decades either way of the typical ones, and sum to the
@@ -15,32 +14,24 @@ several such pages gains the same up to rounding, and how they share their crawl
 not matter.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import elementwise
 
-from paperlib import freshness
-from paperlib.allocation import ALMOST_ALL
-from paperlib.signals import SignalledPages
+from paperlib.allocation import spend
 from recrawl import checks
-from recrawl.errors import ConvergenceError
-from recrawl.kernels import allocation, objectives
+from recrawl.kernels import objectives
 from recrawl.science.objectives import CODES
 from recrawl.types import Array
 
-__all__ = ["Allocation", "even", "optimal", "optimal_thresholds", "spend"]
+__all__ = ["Allocation", "even", "optimal"]
 
 # Error of log v at which the search ends, and half the distance of the two points
 # between which rates are interpolated: more than the rounding of rates.
 _CLOSE, _NEXT = 1e-12, 8e-12
-_SPENT = 1e-9  # relative error to which rates must sum to the bandwidth
 _ROUNDING = 1e-12  # of a sum of rates
-# The search begins with so many pages, and near the result for these in log v.
-_FEW, _NEAR = 20_000, 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,96 +48,57 @@ class Allocation:
         left over, inf where the least rates need all of it.
     host_price : ndarray, shape (n_hosts,), optional
         By how much the cost falls per unit by which the limit of the host is raised.
-    threshold : ndarray, shape (n_pages,), time, optional
-        Effective elapsed time at which a page is crawled, inf for never.
     """
 
     crawl_rate: np.ndarray
     multiplier: float
     host_price: np.ndarray | None = None
-    threshold: np.ndarray | None = None
 
 
 @np.errstate(all="ignore")  # v from 0 to inf
-def spend(
-    rates: Callable[..., Array],
-    pages: tuple[Array, ...],
-    price: Array,
-    budget: Array,
-    slope: Array,
-    group: Any,
-    near: float | None = None,
-) -> tuple[Array, Array]:
-    """Rates at which each group of pages spends its budget.
+def _spend_by_host(rates, pages, price, limit, slope, host):
+    """v of each host, and the rates at which its pages spend its limit.
 
-    Parameters
-    ----------
-    rates : callable
-        ``rates(v, *pages)`` are the crawl rates at v = multiplier^-1/2, which rise
-        with v.
-    pages : tuple of ndarray, shape (n_pages,)
-        What is known of the pages.
-    price : ndarray, shape (n_pages,)
-        What a crawl spends.
-    budget : ndarray, shape (n_groups,)
-        What is spent per unit of time; inf for no limit.
-    slope : ndarray, shape (n_pages,)
-        The rates are of the order of v times this, where bandwidth is abundant.
-    group : int ndarray, shape (n_pages,)
-        Of each page.
-    near : float, optional
-        Guess of v.
-
-    Returns
-    -------
-    v : ndarray, shape (n_groups,)
-        inf where budget is left over.
-    rate : ndarray, shape (n_pages,), 1/time
-        Crawl rates.
+    The search of `paperlib.allocation.spend` for many limits at once: v is inf for a
+    host that does not reach its limit, 0 where the least rates need all of it.
     """
 
-    def total(spent):
-        spent = price * spent
-        if budget.size == 1:  # its rounding does not grow with the number of pages
-            return spent.sum(keepdims=True)
-        return np.bincount(group, spent, budget.size)
+    def total(rate):
+        return np.bincount(host, price * rate, limit.size)
 
-    def excess(t, searched):
-        v[searched] = np.exp(t)
-        return total(rates(v[group], *pages))[searched] / budget[searched] - 1
+    def excess(log_v, searched):
+        v[searched] = np.exp(log_v)
+        return total(rates(v[host], *pages))[searched] / limit[searched] - 1
 
     least = rates(np.zeros(slope.size), *pages)
     most = rates(np.full(slope.size, np.inf), *pages)
-    # an infinite rate of a page, at no price, is no number
-    v = np.where(total(most) <= budget, np.inf, 0.0)
-    searched = np.flatnonzero((v == 0) & (total(least) < budget))
-    start, width = np.log(budget / total(slope))[searched], 1.0
-    if near is not None:
-        start, width = np.log(near) - _NEAR, 2 * _NEAR
+    v = np.where(total(most) <= limit, np.inf, 0.0)
+    searched = np.flatnonzero((v == 0) & (total(least) < limit))
     if not searched.size:
-        return v, np.where(v[group] > 0, most, least)
+        return v, np.where(v[host] > 0, most, least)
+    start = np.log(limit / total(slope))[searched]
 
-    def outward(t, sign):
+    def outward(log_v, sign):
         stride = 1.0
-        while (inside := sign * excess(t, searched) < 0).any():
-            t, stride = t + sign * stride * inside, 2 * stride
-        return t
+        while (inside := sign * excess(log_v, searched) < 0).any():
+            log_v = log_v + sign * stride * inside
+            stride *= 2
+        return log_v
 
-    bracket = outward(start, -1), outward(start + width, 1)
+    bracket = outward(start, -1), outward(start + 1.0, 1)
     tolerances = {"xatol": _CLOSE, "xrtol": 0.0, "fatol": 0.0, "frtol": 0.0}
     root = elementwise.find_root(
         excess, bracket, args=(searched,), tolerances=tolerances
     )
-    # Interpolate between two points next to the root. Rates may jump there: at much
-    # fewer crawls than changes, for pages of equal value, at whole numbers of signals.
-    ends = []
-    for shift in (-_NEXT, _NEXT):
-        v[searched] = np.exp(root.x + shift)
-        rate = rates(v[group], *pages)
-        ends.append((rate, total(rate)))
-    (low, too_little), (high, too_much) = ends
-    share = np.clip((budget - too_little) / (too_much - too_little), 0.0, 1.0)
-    share = np.where(too_much > too_little, share, 0.0)[group]
+    # Rates may jump at the root: interpolate between two points next to it.
+    v[searched] = np.exp(root.x - _NEXT)
+    low = rates(v[host], *pages)
+    v[searched] = np.exp(root.x + _NEXT)
+    high = rates(v[host], *pages)
+    few = total(low)
+    many = total(high)
+    share = np.clip((limit - few) / (many - few), 0.0, 1.0)
+    share = np.where(many > few, share, 0.0)[host]
     return v, np.where(high > low, low + share * (high - low), low)
 
 
@@ -165,36 +117,33 @@ def _limited(rates, pages, slope, bandwidth, min_rate, max_rate, price, host, li
             f"got {(price * low).sum()}"
         )
     pages = *pages, low, high
-    budget, together = np.array([bandwidth]), np.zeros(slope.size, dtype=np.intp)
-    near = None
-    if slope.size > _FEW:
-        few = slice(None, None, slope.size // _FEW)
-        some = [array[few].copy() for array in (price, slope, together, *pages)]
-        share = some[0].size / slope.size
-        near, _ = spend(rates, some[3:], some[0], budget * share, *some[1:3])
-        near = near[0] if 0 < near[0] < np.inf else None
-    if host is None:
-        host_price = None
-        v, rate = spend(rates, pages, price, budget, slope, together, near)
-    else:
+    if host is not None:
         limit = np.asarray(limit, float)
         least = np.bincount(host, price * low, limit.size)
         fits = least <= limit * (1 + _ROUNDING)
         checks.require("min_rate", least, "within the limits of hosts", fits)
-        of_host, at_limit = spend(rates, pages, price, limit, slope, host)
+        of_host, at_limit = _spend_by_host(rates, pages, price, limit, slope, host)
 
-        def within(v, at_limit, *pages):
-            rate = rates(v, *pages)
-            full = np.bincount(host, price * rate, limit.size) > limit
-            return np.where(full[host], at_limit, rate)
+    def spending(v):
+        spent = price * rates(v, *pages)
+        if host is not None:
+            full = np.bincount(host, spent, limit.size) > limit
+            spent = np.where(full[host], price * at_limit, spent)
+        return spent
 
-        known = at_limit, *pages
-        v, rate = spend(within, known, price, budget, slope, together, near)
-        host_price = np.maximum(of_host**-2.0 - v**-2.0, 0.0)
-    spent = (price * rate).sum()
-    if not (v[0] == np.inf or abs(spent - bandwidth) <= _SPENT * bandwidth):
-        raise ConvergenceError(f"rates must spend {bandwidth}, got {spent}", rate)
-    return Allocation(rate, (v[0] ** -2.0).item(), host_price)
+    v = 0.0
+    spent = spending(v)
+    most = spending(np.inf)
+    if most.sum() <= bandwidth:
+        v = np.inf
+        spent = most
+    elif spent.sum() < bandwidth:
+        spent, v = spend(spending, bandwidth, bandwidth / (price * slope).sum())
+    multiplier = np.float64(v) ** -2.0
+    host_price = None
+    if host is not None:
+        host_price = np.maximum(of_host**-2.0 - multiplier, 0.0)
+    return Allocation(spent / price, multiplier.item(), host_price)
 
 
 @np.errstate(over="ignore")
@@ -302,51 +251,3 @@ def even(
 
     limits = min_rate, max_rate, price, host, host_limit
     return _limited(rates, (counts,), counts, bandwidth, *limits)
-
-
-@np.errstate(all="ignore")  # pages that are not crawled
-def optimal_thresholds(pages: SignalledPages, bandwidth: float) -> Allocation:
-    r"""Thresholds of highest freshness for pages with signals.
-
-    As `paperlib.allocation.optimal_thresholds`, with the search of this module and
-    compiled steps, 20 times as fast.
-
-    Parameters
-    ----------
-    pages : SignalledPages
-        Pages and their signals. Recall 1 is taken as 1 - 1e-15.
-    bandwidth : float, 1/time
-        Crawls of all pages together.
-
-    Returns
-    -------
-    Allocation
-        Rates, multiplier, thresholds.
-
-    Examples
-    --------
-    >>> pages = SignalledPages([1.0, 2.0], 1.0, recall=0.5, false_rate=0.1)
-    >>> plan = optimal_thresholds(pages, 2.0)
-    >>> plan.crawl_rate.round(3), plan.threshold.round(3)
-    (array([0.834, 1.166]), array([2.117, 2.509]))
-    """
-    counts = (pages.change_rate > 0) & (pages.importance > 0)
-    d, mu = np.where(counts, (pages.change_rate, pages.importance), 1.0)
-    start = np.where(counts, np.sqrt(d / mu), np.inf)
-    recall = np.minimum(pages.recall, ALMOST_ALL)
-    lemma = freshness.lemma_4_rates(SignalledPages(d, mu, recall, pages.false_rate))
-    known = tuple(map(np.array, (start, d, pages.false_rate, *lemma)))
-
-    def cycle(v, start, *lemma):
-        threshold, psi = np.empty((2, start.size))
-        allocation.thresholds((start / v) ** 2, *lemma, threshold, psi)
-        return threshold, psi
-
-    def rates(v, *known):
-        return 1 / cycle(v, *known[:-2])[1]
-
-    slope = np.where(counts, np.sqrt(mu * d), 0.0)
-    limits = 0.0, np.inf, 1.0, None, None
-    plan = _limited(rates, known, slope, bandwidth, *limits)
-    threshold, _ = cycle(plan.multiplier**-0.5, *known)
-    return Allocation(plan.crawl_rate, plan.multiplier, threshold=threshold)
