@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paperlib.errors import ArgumentError
 from recrawl import choosing, cluster, reading
 from recrawl.bulk import bulk_days
 from recrawl.dependence import Dependence, measured
 from recrawl.drift import drift, number_of_changes
-from recrawl.errors import ArgumentError
 from recrawl.files import alone
 from recrawl.output import check_output, parquet, table
 from recrawl.science import estimators, freshness

@@ -20,8 +20,8 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from paperlib.errors import ArgumentError
 from recrawl.database import MEMORY, database, first_line, pattern, run, sql
-from recrawl.errors import ArgumentError
 from recrawl.formats.inserting import insert
 from recrawl.formats.source import Source
 from recrawl.output import check_pages

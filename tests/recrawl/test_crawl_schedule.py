@@ -434,8 +434,14 @@ def test_prices_of_many_pages_come_from_a_sample(run, monkeypatch):
         ),
         ({"unfetched_interval": 0.0}, "unfetched_interval must be positive"),
         ({"hedge": 1.5}, "hedge must be in [0, 1], got 1.5"),
-        ({"objective": "best"}, "objective must be 'freshness', 'age' or 'harmonic'"),
-        ({"policy": "poisson"}, "policy must be 'interval' or 'thresholds', got"),
+        (
+            {"objective": "best"},
+            "objective must be one of ['freshness', 'age', 'harmonic']",
+        ),
+        (
+            {"policy": "poisson"},
+            "policy must be one of ['interval', 'thresholds'], got",
+        ),
         ({"cost": "price"}, "rates must have a column 'price', got url, host"),
         ({"cost": "n_failed"}, "column n_failed must be positive and finite, got 0.0"),
         (
