@@ -2,10 +2,8 @@
 
 from functools import partial
 
-from paperlib.checks import number, numbers, require
-from paperlib.checks import together as broadcast
-
-__all__ = ["broadcast", "non_negative", "positive_number", "require"]
+from paperlib.checks import number, numbers, require  # noqa: F401
+from paperlib.checks import together as broadcast  # noqa: F401
 
 positive_number = partial(number, above=True)
 non_negative = numbers

@@ -8,7 +8,15 @@ __all__ = ["ConvergenceError", "DistrustedAgeWarning", "NoPageError"]
 
 
 class ConvergenceError(errors.ConvergenceError):
-    """A search that did not reach its tolerance, with its `last` iterate."""
+    """A search that did not reach its tolerance.
+
+    Parameters
+    ----------
+    message : str
+        What did not converge, and how much of it.
+    last : object
+        The last iterate.
+    """
 
     def __init__(self, message: str, last: Any) -> None:
         super().__init__(message)

@@ -21,12 +21,13 @@ import numpy as np
 import pyarrow as pa
 
 from paperlib.errors import ArgumentError
+from paperlib.processes import join
 from recrawl.database import MEMORY, database, first_line, pattern, run, sql
 from recrawl.formats.inserting import insert
 from recrawl.formats.source import Source
 from recrawl.output import check_pages
 from recrawl.progress import bar
-from recrawl.science.processes import CrawlLog, History, join
+from recrawl.science.processes import CrawlLog, History
 from recrawl.signalling import attach
 from recrawl.state import expand, kept
 from recrawl.tally import (

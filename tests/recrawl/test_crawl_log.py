@@ -30,7 +30,7 @@ from recrawl import (
     schedule,
 )
 from recrawl.science import allocation, estimators
-from recrawl.science.priors import FakeIntervals
+from recrawl.science.priors import PseudoObservations
 from recrawl.science.processes import History
 from tests.recrawl.crawl_logs import START, parquet
 from tests.recrawl.made import simulate_history
@@ -146,7 +146,7 @@ def root(crawls):
 @pytest.mark.slow
 def test_rates_are_those_of_each_page_alone(rows, rates):
     output, found = rates
-    prior = FakeIntervals(found.changed, found.unchanged)
+    prior = PseudoObservations(found.changed, found.unchanged)
     pseudo = [(prior.changed, True), (prior.unchanged, False)]
     assert found.scales is None
     assert found.counts == {"rows": len(rows), "repeated": 0}

@@ -8,6 +8,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
+from paperlib.estimators.batch import substituted
 from recrawl.kernels import likelihood as kernels
 from recrawl.kernels import threads_for
 from recrawl.science.processes import History
@@ -88,13 +89,7 @@ def mle(history: History, *, substitute: bool = False) -> Values:
     """
     (rate,) = each_page(kernels.maxima, history)
     if substitute:
-        interval, _changed, offsets = history.ragged()
-        # reduceat needs a value at the very end, where an empty page may start
-        shortest = np.minimum.reduceat(np.append(interval, np.inf), offsets[:-1])
-        with np.errstate(divide="ignore"):
-            once = 1 / history.total(history.interval)
-        rate = np.where(rate == 0, once, rate)
-        rate = np.where(np.isinf(rate), 1 / shortest.reshape(history.shape), rate)
+        rate = substituted(history, rate.ravel()).reshape(history.shape)
     return rate[()]
 
 
@@ -117,7 +112,7 @@ def likelihood_interval(
         In either form.
     change_rate : array_like, shape ``history.shape``, 1/time
         Where the likelihood is largest: positive and finite, as it is with the
-        pseudo-observations of `FakeIntervals.observed`.
+        pseudo-observations of `PseudoObservations.observed`.
     dispersion : array_like, default 1.0
         Variance of the score in units of that of a Poisson page, positive.
 
@@ -215,7 +210,7 @@ def mean_log_rate(
     ----------
     history : History
         In either form, with the pseudo-observations of a prior as
-        `FakeIntervals.observed` adds them.
+        `PseudoObservations.observed` adds them.
     change_rate : array_like, shape ``history.shape``, 1/time
         Positive; about the maximum of the likelihood, where the sum starts.
     dispersion : array_like, default 1.0
