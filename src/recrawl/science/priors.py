@@ -19,6 +19,11 @@ __all__ = ["PseudoObservations"]
 class PseudoObservations(priors.PseudoObservations):
     """`paperlib.priors.PseudoObservations`, also learnt from histories.
 
+    Parameters
+    ----------
+    changed, unchanged : float, time
+        Intervals of the changed pseudo-observation and of the unchanged one.
+
     Examples
     --------
     >>> from recrawl.science.priors import PseudoObservations
