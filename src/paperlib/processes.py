@@ -112,8 +112,11 @@ class History:
         """
         if self.offsets is None:
             return np.sum(values, axis=-1)
-        (n_pages,) = self.shape
-        return np.bincount(self.per_crawl(np.arange(n_pages)), values, n_pages)
+        # reduceat gives a page without crawls the value at its start, and needs a
+        # value at the very end, where such a page may start
+        values = np.append(np.asarray(values, dtype=float), 0.0)
+        sums = np.add.reduceat(values, self.offsets[:-1])
+        return np.where(self.n_crawls > 0, sums, 0.0)
 
     def flat(self, name: str) -> NDArray:
         """Flat numbers of the crawls by the name of the array; NaN if it is None."""
@@ -160,14 +163,15 @@ def _interleave(first, starts, second, more_starts):
     """
     joined = np.empty(first.size + second.size, first.dtype)
     for i in range(starts.size - 1):
+        # Slices, so that the loops are compiled to copies of memory.
+        one = first[starts[i] : starts[i + 1]]
+        other = second[more_starts[i] : more_starts[i + 1]]
         own = joined[starts[i] + more_starts[i] :]
-        begin = starts[i]
-        n = starts[i + 1] - begin
-        for k in range(n):
-            own[k] = first[begin + k]
-        begin = more_starts[i]
-        for k in range(more_starts[i + 1] - begin):
-            own[n + k] = second[begin + k]
+        for k in range(one.size):
+            own[k] = one[k]
+        own = own[one.size :]
+        for k in range(other.size):
+            own[k] = other[k]
     return joined
 
 

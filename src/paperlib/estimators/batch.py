@@ -85,8 +85,9 @@ def _newton(sums, interval, known, goal, low, start):
     rate = max(low, start)
     for _ in range(_MOST_STEPS):
         total, slope = sums(rate, interval)
-        total += known / rate
-        slope += known / rate / rate
+        if known > 0.0:
+            total += known / rate
+            slope += known / rate / rate
         step = math.log(total / goal) * total / slope
         rate = max(low, rate + step)
         if abs(step) <= _TOLERANCE * rate:
@@ -122,7 +123,9 @@ def mle_root(interval, unchanged_time, known=0.0, start=0.0):
         return known / unchanged_time
     if unchanged_time == 0.0:
         return math.inf
-    time = interval.sum()
+    time = 0.0
+    for k in range(n):
+        time += interval[k]
     # The larger of two lower bounds. One is the root if all n intervals were equal and
     # nothing else known: the summands are convex in the interval (Jensen's inequality).
     # The other follows from w / (e^(rate w) - 1) > 1 / rate - w / 2.
@@ -145,29 +148,32 @@ def _moments_root(interval, n_unchanged):
 
 
 @_compiled
-def sift(interval, changed, out):
-    """Write the changed intervals to the start of `out`; return them and other time.
+def sift(interval, changed, begin, end, out):
+    """Write the changed intervals from begin to end into `out`, of at least this size.
 
-    `out` has the size of `interval`.
+    Returns how many there are, and the sum of the other intervals.
     """
     n = 0
     unchanged_time = 0.0
-    for k in range(interval.size):
+    for k in range(begin, end):
         # Selections, not branches: which crawls find a change cannot be predicted.
         out[n] = interval[k]
         n += changed[k]
         unchanged_time += 0.0 if changed[k] else interval[k]
-    return out[:n], unchanged_time
+    return n, unchanged_time
 
 
 @_compiled
 def _mle_by_page(interval, changed, offsets):
     """`mle_root` of each page; NaN without crawls."""
     rate = np.empty(offsets.size - 1)
-    sifted = np.empty(interval.size)
+    longest = 0
     for i in range(rate.size):
-        own = slice(offsets[i], offsets[i + 1])
-        rate[i] = mle_root(*sift(interval[own], changed[own], sifted[own]))
+        longest = max(longest, offsets[i + 1] - offsets[i])
+    sifted = np.empty(longest)
+    for i in range(rate.size):
+        n, time = sift(interval, changed, offsets[i], offsets[i + 1], sifted)
+        rate[i] = mle_root(sifted[:n], time, 0.0, 0.0)
     return rate
 
 
@@ -203,30 +209,24 @@ def _moments_by_page(interval, changed, offsets):
     return rate
 
 
-def substituted(history: History, rate: NDArray) -> NDArray:
-    """Replace estimates of 0 and inf by finite ones, as Cho and Garcia-Molina do.
+@_compiled
+def replace_degenerate(rate, interval, offsets):
+    """Write finite rates over 0 and inf, those of Cho and Garcia-Molina.
 
     Section 3.3 of Grimes and Ford (2008): one change in the whole time if the page
     never changed, one in the shortest interval if it changed at every crawl.
-
-    Parameters
-    ----------
-    history : History
-        In either form.
-    rate : ndarray, shape (n_pages,), 1/time
-        Estimates of its pages, flat.
-
-    Returns
-    -------
-    ndarray, shape (n_pages,), 1/time
     """
-    interval, _, offsets = history.ragged()
-    # reduceat needs a value at the very end, where a page without crawls may start
-    shortest = np.minimum.reduceat(np.append(interval, np.inf), offsets[:-1])
-    with np.errstate(divide="ignore"):  # no time without crawls
-        once = 1.0 / np.ravel(history.total(history.interval))
-    rate = np.where(rate == 0, once, rate)
-    return np.where(np.isinf(rate), 1.0 / shortest, rate)
+    for i in range(rate.size):
+        time = 0.0
+        shortest = math.inf
+        if rate[i] == 0.0 or rate[i] == math.inf:
+            for k in range(offsets[i], offsets[i + 1]):
+                time += interval[k]
+                shortest = min(shortest, interval[k])
+        if rate[i] == 0.0:
+            rate[i] = 1.0 / time
+        elif rate[i] == math.inf:
+            rate[i] = 1.0 / shortest
 
 
 def _finish(history, rate):
@@ -277,9 +277,10 @@ def mle(history: History, *, substitute: bool = False) -> NDArray:
     >>> float(mle(History([1.0, 2.0, 1.0], [True, False, True])).round(4))
     0.6931
     """
-    rate = _mle_by_page(*history.ragged())
+    interval, changed, offsets = history.ragged()
+    rate = _mle_by_page(interval, changed, offsets)
     if substitute:
-        rate = substituted(history, rate)
+        replace_degenerate(rate, interval, offsets)
     return _finish(history, rate)
 
 

@@ -21,6 +21,9 @@ from numba import prange
 from paperlib.estimators.batch import mle_root, sift
 from recrawl.kernels import compiled, parallel
 
+# Pages that share an array for their changed intervals.
+_PAGES = 64
+
 # Steps of the search for a limit, in log(rate): how many from a far start, the
 # largest, which keeps exp() finite, and the one that ends it, with an error of its
 # square.
@@ -62,11 +65,15 @@ def maxima(interval, changed, offsets, n_known, out):
     interval, changed, n_known: shape (n_crawls,); offsets: shape (n_pages + 1,).
     0 without a change, inf with nothing but changes, NaN without crawls.
     """
-    sifted = np.empty(interval.size)
-    for i in prange(offsets.size - 1):
-        own = slice(offsets[i], offsets[i + 1])
-        bits, time = sift(interval[own], changed[own], sifted[own])
-        out[i] = mle_root(bits, time, n_known[own].sum(), 0.0)
+    n_parts = (out.size + _PAGES - 1) // _PAGES
+    for part in prange(n_parts):
+        first = part * _PAGES
+        last = min(first + _PAGES, out.size)
+        sifted = np.empty(offsets[last] - offsets[first])
+        for i in range(first, last):
+            begin, end = offsets[i], offsets[i + 1]
+            n, time = sift(interval, changed, begin, end, sifted)
+            out[i] = mle_root(sifted[:n], time, n_known[begin:end].sum(), 0.0)
 
 
 @compiled

@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from paperlib.estimators.batch import substituted
+from paperlib.estimators.batch import replace_degenerate
 from recrawl.kernels import likelihood as kernels
 from recrawl.kernels import threads_for
 from recrawl.science.processes import History
@@ -89,7 +89,8 @@ def mle(history: History, *, substitute: bool = False) -> Values:
     """
     (rate,) = each_page(kernels.maxima, history)
     if substitute:
-        rate = substituted(history, rate.ravel()).reshape(history.shape)
+        interval, _, offsets = history.ragged()
+        replace_degenerate(rate.reshape(-1), interval, offsets)  # a view
     return rate[()]
 
 
