@@ -7,10 +7,9 @@ is eq. (7) of Upadhyay et al. (2020), and `bias_reduced` is eq. (1) of Grimes an
 `naive` and `bias_reduced` have closed forms. `mle` and `moment_matching` are
 roots of an estimating equation :math:`\sum f_n(\Delta) = \mathrm{goal}`. Each
 :math:`f_n` is log-convex and falls, and so does their sum. Newton's method for
-the logarithm of the sum therefore rises to the root from any rate below it,
-and from a rate above it the first step leads below. `_newton` is that method;
-`mle_root` and `_moments_root` give it the sum, the goal and a lower bound of the
-root.
+the logarithm of the sum (`_newton`) therefore rises to the root from any rate below
+it, and from a rate above it the first step leads below. `mle_root` and
+`_moments_root` are the two equations.
 """
 
 import math
@@ -77,22 +76,14 @@ def _survival(rate, interval):
     return total, slope
 
 
-# Not cached: its callers are, and numba finds no cached form for a function that
-# takes a function.
-@njit(error_model="numpy")
-def _newton(sums, interval, known, goal, low, start):
-    """Root of known / rate + sums(rate, interval) = goal, which is at least low."""
-    rate = max(low, start)
-    for _ in range(_MOST_STEPS):
-        total, slope = sums(rate, interval)
-        if known > 0.0:
-            total += known / rate
-            slope += known / rate / rate
-        step = math.log(total / goal) * total / slope
-        rate = max(low, rate + step)
-        if abs(step) <= _TOLERANCE * rate:
-            return rate
-    return math.nan
+@_compiled
+def _newton(rate, total, slope, goal, low):
+    """The rate after a step towards log(total) = log(goal), at least low.
+
+    `slope` is minus that of the total. (The two roots share this step and not the
+    loop: numba does not cache a function that calls one with a function argument.)
+    """
+    return max(low, rate + math.log(total / goal) * total / slope)
 
 
 @_compiled
@@ -131,7 +122,17 @@ def mle_root(interval, unchanged_time, known=0.0, start=0.0):
     # The other follows from w / (e^(rate w) - 1) > 1 / rate - w / 2.
     if_equal = math.log1p(time / unchanged_time) * n / time
     low = max(if_equal, (known + n) / (unchanged_time + 0.5 * time))
-    return _newton(_score, interval, known, unchanged_time, low, start)
+    rate = max(low, start)
+    for _ in range(_MOST_STEPS):
+        before = rate
+        total, slope = _score(rate, interval)
+        if known > 0.0:
+            total += known / rate
+            slope += known / rate / rate
+        rate = _newton(before, total, slope, unchanged_time, low)
+        if abs(rate - before) <= _TOLERANCE * rate:
+            return rate
+    return math.nan
 
 
 @_compiled
@@ -144,7 +145,14 @@ def _moments_root(interval, n_unchanged):
         return math.inf
     # the root if all intervals were equal, as above
     low = math.log(n / n_unchanged) * n / interval.sum()
-    return _newton(_survival, interval, 0.0, n_unchanged, low, 0.0)
+    rate = low
+    for _ in range(_MOST_STEPS):
+        before = rate
+        total, slope = _survival(rate, interval)
+        rate = _newton(before, total, slope, n_unchanged, low)
+        if abs(rate - before) <= _TOLERANCE * rate:
+            return rate
+    return math.nan
 
 
 @_compiled

@@ -87,11 +87,11 @@ def mle(history: History, *, substitute: bool = False) -> Values:
     >>> float(mle(History([1.0, 2.0, 1.0], [True, False, True])).round(4))
     0.6931
     """
-    (rate,) = each_page(kernels.maxima, history)
+    rate = each_page(kernels.maxima, history)
     if substitute:
         interval, _, offsets = history.ragged()
         replace_degenerate(rate.reshape(-1), interval, offsets)  # a view
-    return rate[()]
+    return rate[0][()]
 
 
 def likelihood_interval(
