@@ -66,8 +66,8 @@ class PseudoObservations:
     unchanged: float
 
     def __post_init__(self):
-        for name, value in vars(self).items():
-            checks.number(name, value, above=True)
+        for name, value in vars(self).items():  # so, because the dataclass is frozen
+            vars(self)[name] = checks.number(name, value, above=True)
 
     def density(self, rate: ArrayLike) -> NDArray:
         """Density (time) of non-negative change rates (1/time)."""
