@@ -365,6 +365,28 @@ def test_pages_that_the_new_log_lacks_are_kept_and_old_rows_left_out(tmp_path):
     np.testing.assert_allclose(table["change_rate"][:2], rates, rtol=1e-9)
 
 
+def test_the_importance_of_the_new_log_comes_before_that_of_the_state(tmp_path):
+    state = tmp_path / "state.parquet"
+    first = [("a", START, False, 2.0), ("b", START, False, 3.0)]
+    estimated(tmp_path, first, state=state)
+    second = [("a", START + DAY, True, 7.0), ("c", START, True, 5.0)]
+    _, table = estimated(tmp_path, second, state=state)
+    columns = table.select(["url", "importance"]).to_pydict().values()
+    weight = dict(zip(*columns, strict=True))
+    assert weight == {"a": 7.0, "b": 3.0, "c": 5.0}
+
+
+def test_a_state_keeps_the_shortest_interval_of_a_page_exactly(tmp_path):
+    """It is the substitute for a rate without an upper limit."""
+    state = tmp_path / "state.parquet"
+    days = np.cumsum([0.0, 1.001, 1.0, 1.002])
+    rows = [("a", START + DAY * day, True) for day in days]
+    estimated(tmp_path, rows, state=state)
+    kept = pq.read_table(state, columns=["interval", "n"])
+    assert kept["n"].to_pylist() == [[1, 2]]
+    np.testing.assert_allclose(kept["interval"][0].as_py(), [1.0, 1.0015], rtol=1e-9)
+
+
 # ---------------------------------------------------------------- outputs
 
 
