@@ -257,7 +257,7 @@ def schedule(
         once = thread.submit(check_once, rates)
         plan = problem.solve(bandwidth)
         once.result()
-    fresh, exact = _fresh(problem, plan)
+    fresh, exact = _freshness(problem, plan)
     expected = problem.mean(fresh)
     prices, one_more, one_fewer = problem.prices(bandwidth, plan)
     drift, unseen, in_turn = file.metadata.get("drift"), None, None
@@ -280,7 +280,7 @@ def schedule(
             one_more=one_more,
             one_fewer=one_fewer,
             prices=prices,
-            worth=_worth(problem, bandwidth, drift),
+            worth=_budgets(problem, bandwidth, drift),
             pages=kinds,
             tables=pages.counts,
         )
@@ -388,7 +388,7 @@ def _problem(pages, limits, policy, objective, cost, hedge):
     )
 
 
-def _fresh(problem, plan):
+def _freshness(problem, plan):
     """Expected freshness of each page, and that if the estimates were exact."""
     fresh = problem.page_freshness(plan)
     if problem.log_stderr is None:
@@ -396,7 +396,7 @@ def _fresh(problem, plan):
     return fresh, replace(problem, log_stderr=None).page_freshness(plan)
 
 
-def _worth(problem, bandwidth, drift):
+def _budgets(problem, bandwidth, drift):
     """Freshness at multiples of the bandwidth, and promised, of every n-th page."""
     few, share = problem.sample()
     least = few.least_spent().sum()
