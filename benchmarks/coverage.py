@@ -42,7 +42,7 @@ import pyarrow.parquet as pq
 import recrawl
 from paperfigs import traces
 from recrawl.science.estimators import likelihood_interval, mle
-from recrawl.science.priors import FakeIntervals
+from recrawl.science.priors import PseudoObservations
 from tests.recrawl.made import observe
 
 N_PAGES = 500
@@ -126,7 +126,7 @@ def intervals(bits, interval):
         found = recrawl.estimate(log, rates)
         history = recrawl.read_crawl_log(log).history
         table = pq.read_table(rates).to_pydict()
-    prior = FakeIntervals(found.changed, found.unchanged)
+    prior = PseudoObservations(found.changed, found.unchanged)
     order = np.array(table["url"], dtype=int)
     observed = prior.observed(history)
     model = likelihood_interval(observed, mle(observed))

@@ -39,17 +39,34 @@ copies
     The copies of a crawler that follows crawl rates, for policies that learn.
 """
 
-from . import (
-    allocation,
-    copies,
-    errors,
-    estimators,
-    freshness,
-    policies,
-    priors,
-    processes,
-    regret,
-    schedules,
-    signals,
-    worlds,
-)
+import importlib
+
+from . import cache
+
+__all__ = [
+    "allocation",
+    "copies",
+    "errors",
+    "estimators",
+    "freshness",
+    "policies",
+    "priors",
+    "processes",
+    "regret",
+    "schedules",
+    "signals",
+    "worlds",
+]
+
+cache.ensure()  # before numba compiles
+
+
+def __getattr__(name):
+    """Import a module when it is first used: a command starts without numba."""
+    if name not in __all__:
+        raise AttributeError(f"module 'paperlib' has no attribute {name!r}")
+    return importlib.import_module(f"paperlib.{name}")
+
+
+def __dir__():
+    return __all__

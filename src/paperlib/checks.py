@@ -1,36 +1,61 @@
-"""Checks of arguments: errors that name the argument, the rule and the value."""
+"""Checks of arguments: errors that name the argument, the rule and the value.
+
+A check takes the name of an argument and its value, and returns the value as a
+NumPy array, or as a Python number, whatever it came in: a list, a pandas Series,
+an array of another type, byte order or memory layout.
+"""
 
 import operator
 
 import numpy as np
 
+from .errors import ArgumentError
+
 
 def require(name, array, rule, good):
-    """Raise ValueError naming the first entry of the array that is not good."""
+    """Raise an error that names the first entry of the array that is not good."""
     if not np.all(good):
-        where = np.argwhere(~np.broadcast_to(good, array.shape))[0].tolist()
-        place = f" at index {tuple(where)}" if array.ndim else ""
-        raise ValueError(f"{name} must be {rule}, got {array[tuple(where)]}{place}")
+        array = np.asarray(array)
+        index = tuple(np.argwhere(~np.broadcast_to(good, array.shape))[0].tolist())
+        place = f" at index {index}" if index else ""
+        raise ArgumentError(name, f"must be {rule}, got {array[index]}{place}")
+
+
+def unmasked(name, value):
+    """The value as an array. Masked entries are an error: they would count."""
+    if np.ma.is_masked(value):
+        n_masked = np.ma.count_masked(value)
+        raise ArgumentError(name, f"must have no masked entries, got {n_masked}")
+    return np.asarray(value)
+
+
+def floats(name, value):
+    """The value as new floats, which may be NaN; dates and texts are no numbers."""
+    try:
+        array = np.add(unmasked(name, value), 0.0, dtype=float)
+    except ArgumentError:
+        raise
+    except (TypeError, ValueError):
+        raise ArgumentError(name, f"must be numbers, got {value!r}") from None
+    return np.asarray(array)
 
 
 def numbers(name, value, low=0.0, high=np.inf, *, above=False):
-    """The value as floats within low and high, finite; `above` excludes low."""
-    try:
-        array = np.add(value, 0.0, dtype=float)  # refuses dates and texts
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be numbers, got {value!r}") from None
+    """The value as new floats within low and high, finite; `above` excludes low."""
+    array = floats(name, value)
     rule = "positive and finite" if above else "non-negative and finite"
     if (low, high) != (0.0, np.inf):
-        rule = f"in {'(' if above else '['}{low:g}, {high:g}]"
-    good = (array > low if above else array >= low) & (array <= high)
-    require(name, array, rule, good & np.isfinite(array))
+        bracket = "(" if above else "["
+        rule = f"in {bracket}{low:g}, {high:g}]"
+    high_enough = array > low if above else array >= low
+    require(name, array, rule, high_enough & (array <= high) & np.isfinite(array))
     return array
 
 
 def number(name, value, low=0.0, high=np.inf, *, above=False):
     """The value as one float within low and high, finite; `above` excludes low."""
     if np.ndim(value):
-        raise ValueError(f"{name} must be one number, got shape {np.shape(value)}")
+        raise ArgumentError(name, f"must be one number, got shape {np.shape(value)}")
     return float(numbers(name, value, low, high, above=above))
 
 
@@ -38,7 +63,7 @@ def rising(name, value, least=2, *, above=False):
     """The value as rising floats along one axis, at least so many."""
     array = numbers(name, value, above=above)
     if array.ndim != 1 or array.size < least or not (np.diff(array) > 0).all():
-        raise ValueError(f"{name} must rise, at least {least} numbers, got {value}")
+        raise ArgumentError(name, f"must rise, at least {least} numbers, got {value}")
     return array
 
 
@@ -50,30 +75,40 @@ def count(name, value, least=1):
         whole = -1
     if whole < least:
         rule = "a positive integer" if least else "a non-negative integer"
-        raise ValueError(f"{name} must be {rule}, got {value!r}")
+        raise ArgumentError(name, f"must be {rule}, got {value!r}")
     return whole
 
 
 def bits(name, value):
     """The value as an array of bool; 0 and 1 are allowed."""
-    array = np.asarray(value)
+    array = unmasked(name, value)
     if array.dtype != bool:
         require(name, array, "boolean, or 0 and 1", (array == 0) | (array == 1))
     return array.astype(bool)
 
 
+def one_of(name, value, options):
+    """Raise an error unless the value is one of the options."""
+    if value not in options:
+        raise ArgumentError(name, f"must be one of {[*options]}, got {value!r}")
+
+
 def choice(name, value, options):
     """The option of this name."""
-    if value not in options:
-        raise ValueError(f"{name} must be one of {[*options]}, got {value!r}")
+    one_of(name, value, options)
     return options[value]
+
+
+def together(**arrays):
+    """The arrays in their common shape; an error names all of them."""
+    try:
+        return np.broadcast_arrays(*arrays.values())
+    except ValueError:
+        shapes = ", ".join(f"{k} {np.shape(v)}" for k, v in arrays.items())
+        raise ArgumentError("shapes", f"must fit together, got {shapes}") from None
 
 
 def broadcast(*, above=False, **values):
     """The values as floats in their common shape; an error names all of them."""
     arrays = {name: numbers(name, x, above=above) for name, x in values.items()}
-    try:
-        return np.broadcast_arrays(*arrays.values())
-    except ValueError:
-        shapes = ", ".join(f"{k} {np.shape(v)}" for k, v in arrays.items())
-        raise ValueError(f"shapes must fit together, got {shapes}") from None
+    return together(**arrays)

@@ -66,12 +66,13 @@ class PseudoObservations:
     unchanged: float
 
     def __post_init__(self):
-        for name, value in vars(self).items():
-            checks.number(name, value, above=True)
+        for name, value in vars(self).items():  # so, because the dataclass is frozen
+            vars(self)[name] = checks.number(name, value, above=True)
 
     def density(self, rate: ArrayLike) -> NDArray:
         """Density (time) of non-negative change rates (1/time)."""
-        a, b, rate = self.changed, self.unchanged, np.asarray(rate)
+        a, b = self.changed, self.unchanged
+        rate = checks.numbers("rate", rate)
         return b * (a + b) / a * -np.expm1(-a * rate) * np.exp(-b * rate)
 
     @property
@@ -107,10 +108,28 @@ class PseudoObservations:
         ndarray or float, shape ``history.shape``, 1/time
             Change rates; the mode of the prior for a page without crawls.
         """
+        return history.by_page(mle(self.observed(history)))
+
+    def observed(self, history: History) -> History:
+        """Append a history to the two pseudo-observations.
+
+        Its likelihood is the posterior if all rates are equally likely before the
+        two.
+
+        Parameters
+        ----------
+        history : History
+            In either form.
+
+        Returns
+        -------
+        History
+            Of the same class, in the ragged form; no page of it is degenerate.
+        """
         pages = (*history.shape, 1)
         interval = np.tile([self.changed, self.unchanged], pages)
-        pseudo = History(interval, np.tile([True, False], pages))
-        return history.by_page(mle(join(pseudo, history)))
+        pseudo = type(history)(interval, np.tile([True, False], pages))
+        return join(pseudo, history)
 
     def probabilities(
         self, period: ArrayLike, *, base: Literal["period", "rate"] = "period"
@@ -136,7 +155,8 @@ class PseudoObservations:
         ndarray, shape (n_grid,)
             Probabilities of sum 1.
         """
-        rate = 1 / checks.rising("period", period, above=True)
+        period = checks.rising("period", period, above=True)
+        rate = 1 / period
         # relative to the longest period, so that not all of them vanish
         unchanged = np.exp(-self.unchanged * (rate - rate[-1]))
         weight = -np.expm1(-self.changed * rate) * unchanged
@@ -168,8 +188,8 @@ class PseudoObservations:
         -------
         float
         """
-        found = self.probabilities(period, base=base)
-        return float(np.linalg.norm(found - shares(change_rate, period)))
+        difference = self.probabilities(period, base=base) - shares(change_rate, period)
+        return float(np.linalg.norm(difference))
 
     @classmethod
     def fit(
@@ -210,15 +230,16 @@ class PseudoObservations:
             An interval ended at its bound, as `changed` does for a population
             with a heavy tail of periods and base "period".
         """
+        period = checks.rising("period", period, above=True)
         known = shares(change_rate, period)
 
         def loss(logs):
             prior = cls(*np.exp(logs))
             return np.linalg.norm(prior.probabilities(period, base=base) - known)
 
-        ends = np.log(np.take(period, [0, -1]))
+        ends = np.log(period[[0, -1]])
         start = scipy.optimize.brute(loss, [ends, ends], finish=None)
-        found = scipy.optimize.minimize(
+        fitted = scipy.optimize.minimize(
             loss,
             start,
             method="Nelder-Mead",
@@ -226,9 +247,9 @@ class PseudoObservations:
             # six digits of an interval; the rounding of a loss
             options={"xatol": 1e-6, "fatol": 1e-12 * loss(start)},
         )
-        if not found.success:
-            raise ConvergenceError(f"no fit after {found.nit} iterations")
-        prior = cls(*np.exp(found.x))
+        if not fitted.success:
+            raise ConvergenceError(f"no fit after {fitted.nit} iterations")
+        prior = cls(*np.exp(fitted.x))
         for name, value in vars(prior).items():
             if np.abs(np.log(value) - ends).min() < AT_BOUND:
                 warnings.warn(
@@ -300,8 +321,9 @@ def grid_posterior(history: History, rate: ArrayLike, prior: ArrayLike) -> NDArr
     >>> grid_posterior(history, [0.1, 0.5, 2.0], [1.0, 1.0, 1.0]).round(3)
     array([0.327, 0.607, 0.066])
     """
-    rate, prior = checks.numbers("rate", rate), checks.numbers("prior", prior)
-    likelihood = [log_likelihood(history, each) for each in rate]
+    rate = checks.numbers("rate", rate)
+    prior = checks.numbers("prior", prior)
+    likelihood = [log_likelihood(history, one) for one in rate]
     with np.errstate(divide="ignore"):  # the logarithm of 0 is -inf
         log = np.stack(likelihood, axis=-1) + np.log(prior)
     best = log.max(axis=-1)

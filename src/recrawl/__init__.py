@@ -9,7 +9,7 @@ rates are known. Times are in days. `recrawl.science` holds what these rest on,
 
 import importlib
 
-from recrawl import cache
+from paperlib import cache
 
 __version__ = "0.1.0"
 
@@ -40,7 +40,7 @@ _HOMES = {
 
 __all__ = list(_HOMES)
 
-cache.ensure()
+cache.ensure()  # before numba compiles
 
 
 def __getattr__(name):

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl import checks, choosing, reading
+from paperlib import checks
+from recrawl import choosing, reading
 from recrawl.science import estimators
 from recrawl.science.processes import History
 from recrawl.state import kept
@@ -82,7 +83,8 @@ def backtest(path: PathLike, *, share: float = 0.8, memory: str = "50%") -> Back
     >>> found.n_bits, sorted(found.log_loss)
     (8, ['one rate', 'prior'])
     """
-    share = checks.probability("share", share)
+    share = checks.number("share", share, high=1.0)
+    checks.require("share", share, "strictly between 0 and 1", 0.0 < share < 1.0)
     with reading.opened(path, memory=memory) as log:
         cut = log.time_at(share)
         sample = log.sample(choosing.SAMPLE)

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from recrawl.dependence import encoded
 from recrawl.science import estimators
-from recrawl.science.priors import FakeIntervals
+from recrawl.science.priors import PseudoObservations
 from recrawl.science.processes import History
 from recrawl.state import kept
 from recrawl.types import Array
@@ -60,7 +60,7 @@ def log_loss(change_rate: ArrayLike, interval: ArrayLike, changed: ArrayLike) ->
     return -np.log(np.where(changed, probability, 1 - probability))
 
 
-def learn_prior(sample: History) -> FakeIntervals:
+def learn_prior(sample: History) -> PseudoObservations:
     """Learn the prior of two pseudo-observations from a sample of pages.
 
     Parameters
@@ -70,8 +70,8 @@ def learn_prior(sample: History) -> FakeIntervals:
 
     Returns
     -------
-    FakeIntervals
-        Of `FakeIntervals.learn`; with fewer than two pages that have an
+    PseudoObservations
+        Of `PseudoObservations.learn`; with fewer than two pages that have an
         interval, both pseudo-observations are as long as the mean interval.
 
     Examples
@@ -83,10 +83,10 @@ def learn_prior(sample: History) -> FakeIntervals:
     crawled = sample.n_crawls > 0
     if crawled.sum() < 2:
         mean = float(sample.interval.mean()) if sample.interval.size else 1.0
-        return FakeIntervals(mean, mean)
+        return PseudoObservations(mean, mean)
     rate = estimators.mle(sample, substitute=True)[crawled]
     grid = np.geomspace(rate.min() / 10, rate.max() * 10, 500)
-    return FakeIntervals.learn(sample, grid)
+    return PseudoObservations.learn(sample, grid)
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Chosen:
 
     Parameters
     ----------
-    prior : FakeIntervals
+    prior : PseudoObservations
         In units of `scaled` where there are scales.
     why : str
         Why each host has a prior of its own, or not, with the log losses.
@@ -106,13 +106,13 @@ class Chosen:
     Examples
     --------
     >>> import pyarrow as pa
-    >>> chosen = Chosen(FakeIntervals(1.0, 2.0), "", {"a": 4.0})
+    >>> chosen = Chosen(PseudoObservations(1.0, 2.0), "", {"a": 4.0})
     >>> history, scale = chosen.scaled(History([1.0], [1], [0, 1]), pa.array(["a"]))
     >>> history.interval, scale
     (array([4.]), array([4.]))
     """
 
-    prior: FakeIntervals
+    prior: PseudoObservations
     why: str
     scales: dict[str, float] | None = None
 

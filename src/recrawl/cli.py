@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from paperlib.errors import ArgumentError
 from recrawl import __version__, units
-from recrawl.errors import ArgumentError
 from recrawl.targets.crawlers import TARGETS
 
 __all__ = ["main"]

@@ -30,9 +30,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from paperlib.errors import ArgumentError
 from recrawl import reading
 from recrawl.database import MEMORY, database, pattern, quoted, run, sql
-from recrawl.errors import ArgumentError
 from recrawl.files import temporary_folder
 from recrawl.formats import recognise
 from recrawl.formats.inserting import insert

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from paperlib import freshness
-from recrawl import checks, choosing, reading
+from paperlib import checks, freshness
+from recrawl import choosing, reading
 from recrawl.science import allocation
 from recrawl.science.freshness import crawled as between_crawls
 from recrawl.types import PathLike

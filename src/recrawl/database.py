@@ -12,7 +12,7 @@ from typing import Any
 
 import duckdb
 
-from recrawl.errors import ArgumentError
+from paperlib.errors import ArgumentError
 from recrawl.files import temporary_folder
 from recrawl.progress import bar
 from recrawl.types import PathLike

@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paperlib.errors import ArgumentError
 from recrawl import choosing, cluster, reading
 from recrawl.bulk import bulk_days
 from recrawl.dependence import Dependence, measured
 from recrawl.drift import drift, number_of_changes
-from recrawl.errors import ArgumentError
 from recrawl.files import alone
 from recrawl.output import check_output, parquet, table
 from recrawl.science import estimators, freshness
@@ -223,8 +223,8 @@ def estimate(
     Notes
     -----
     The rate is the posterior mode under two pseudo-observations that are learnt from
-    the log (`FakeIntervals.learn`); a page without an interval gets the mode of the
-    prior. If pages of hosts with a mean rate of their own predict the last bit of
+    the log (`PseudoObservations.learn`); a page without an interval gets the mode of
+    the prior. If pages of hosts with a mean rate of their own predict the last bit of
     pages from those before better, by two standard errors, each host has a prior,
     which differs from that of all pages in its unit of time alone
     (`choosing.choose`). low and high are those of the likelihood of the crawls and the

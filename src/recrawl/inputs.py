@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from recrawl import checks
+from paperlib import checks
+from paperlib.errors import ArgumentError
 from recrawl.database import database, pattern
-from recrawl.errors import ArgumentError
 from recrawl.limits import Limit, page_limits
 from recrawl.output import opened, sound
 from recrawl.types import Array, PathLike
@@ -129,14 +129,14 @@ def read_pages(file: Rates, needed: list[str], tables: Mapping[str, PathLike]) -
         hosts = table["host"].dictionary_encode().combine_chunks()
     if "log_stderr" in table.column_names:
         stderr = np.nan_to_num(column(table, "log_stderr"))  # unknown: none
-        columns["log_stderr"] = checks.non_negative("log_stderr", stderr)
+        columns["log_stderr"] = checks.numbers("log_stderr", stderr)
     if "log_rate" in table.column_names:
         columns["log_rate"] = column(table, "log_rate")
     for name, path in tables.items():
         found = weighted(path, table["url"], columns[name], name)
         columns[name], counts[name] = found
     weight = np.where(columns["gone"], 0.0, columns["importance"])
-    columns["importance"] = checks.non_negative("column importance", weight)
+    columns["importance"] = checks.numbers("column importance", weight)
     with np.errstate(over="ignore"):
         total = columns["importance"].sum()
     if total == np.inf:

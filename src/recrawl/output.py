@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from paperlib.errors import ArgumentError
 from recrawl import __version__
 from recrawl.database import first_line
-from recrawl.errors import ArgumentError
 from recrawl.files import replacing, target
 from recrawl.types import PathLike
 

@@ -30,7 +30,7 @@ _STDERRS = 1e-3, 1.2
 _STEPS = 5
 _DIGITS = 12  # after the point: differences of means are not known better
 _ROUNDING = 1e-9  # relative: a rate so close to a limit is at it
-_WIDER = 0.02  # of freshness: what no factor explains, see `Problem.promise`
+_UNEXPLAINED = 0.02  # of freshness: what no factor explains, see `Problem.promise`
 
 
 def expected(
@@ -323,7 +323,7 @@ class Problem:
             self.mean(self.page_freshness(plan, np.exp(each)))
             for each in (most + further, log.mean(), least - further)
         )
-        return max(low - _WIDER, 0.0), middle, min(high + _WIDER, 1.0)
+        return max(low - _UNEXPLAINED, 0.0), middle, min(high + _UNEXPLAINED, 1.0)
 
     def unseen(self, plan: Plan) -> float:
         """Share of the changes that no crawl sees, as others come before it.

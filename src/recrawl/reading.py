@@ -20,13 +20,14 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from paperlib.errors import ArgumentError
+from paperlib.processes import join
 from recrawl.database import MEMORY, database, first_line, pattern, run, sql
-from recrawl.errors import ArgumentError
 from recrawl.formats.inserting import insert
 from recrawl.formats.source import Source
 from recrawl.output import check_pages
 from recrawl.progress import bar
-from recrawl.science.processes import CrawlLog, History, join
+from recrawl.science.processes import CrawlLog, History
 from recrawl.signalling import attach
 from recrawl.state import expand, kept
 from recrawl.tally import (
@@ -235,7 +236,7 @@ class OpenedLog:
         pages = self.connection.sql(table).to_arrow_table()
         changed, start, modified = columns[0], *map(_filled, columns[1:3])
         starts, changed, torn = _merged(page, time, changed)
-        tally = _told(TORN, pages["url"], page[torn] - first, time[torn])
+        tally = _tally_of(TORN, pages["url"], page[torn] - first, time[torn])
         tally.add("repeated", page.size - starts.size - torn.size)
         modified = np.maximum.reduceat(np.append(modified, _NEVER), starts)
         n_signals = columns[3][starts] if len(columns) > 3 else None
@@ -245,7 +246,7 @@ class OpenedLog:
         *intervals, used, lost, last = _intervals(*crawls, offsets, _known(pages))
         for name, values in zip(_LAST, last, strict=True):
             pages = pages.append_column(name, pa.array(values))
-        tally.update(_told(OVERLAP, pages["url"], page[lost] - first, time[lost]))
+        tally.update(_tally_of(OVERLAP, pages["url"], page[lost] - first, time[lost]))
         n_signals = None if n_signals is None else n_signals[used]
         return Batch(pages, *intervals, n_signals), tally
 
@@ -275,7 +276,7 @@ def _merged(page, time, changed):
     return starts, n_changed > 0, starts[(n_changed > 0) & (n_changed < n_rows)]
 
 
-def _told(reason, url, page, time):
+def _tally_of(reason, url, page, time):
     """Count rows of some pages at some times, if there are any, and show them."""
     tally = Tally()
     if page.size:

@@ -14,7 +14,8 @@ import numpy as np
 from matplotlib import style
 from matplotlib.figure import Figure
 
-from recrawl import __version__, checks, reading, units
+from paperlib import checks
+from recrawl import __version__, reading, units
 from recrawl.backtesting import Backtest, backtest
 from recrawl.comparing import Comparison, compare
 from recrawl.database import pattern, sql
@@ -116,7 +117,7 @@ def report(
     (1.0, 5)
     """
     if bandwidth is not None:
-        bandwidth = checks.positive_number("bandwidth", bandwidth)
+        bandwidth = checks.number("bandwidth", bandwidth, above=True)
     source = Source.of(path)
     check_output(output, force, reading.inputs(source))
     why_not = {

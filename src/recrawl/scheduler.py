@@ -22,7 +22,6 @@ from numpy.typing import ArrayLike, NDArray
 from paperlib import checks
 from paperlib.lemma_4 import lemma_4_rates, saturation
 from paperlib.signals import SignalledPages
-from recrawl.checks import broadcast, for_pages
 from recrawl.errors import NoPageError
 from recrawl.files import write_atomic
 from recrawl.kernels import addresses, slots
@@ -114,7 +113,7 @@ class Limits:
     def __post_init__(self):
         low = checks.numbers("min_interval", self.min_interval)
         high = np.asarray(self.max_interval, dtype=float)
-        low, high = broadcast(min_interval=low, max_interval=high)
+        low, high = checks.together(min_interval=low, max_interval=high)
         checks.require("max_interval", high, "at least min_interval", high >= low)
 
 
@@ -525,11 +524,11 @@ class Scheduler:
     def _limit(self, records, limits):
         """Write limits into records, and new hosts into the state."""
         for name in "min_interval", "max_interval":
-            records[name] = for_pages(name, getattr(limits, name), records.shape)
+            records[name] = _for_pages(name, getattr(limits, name), records.shape)
         records["host"] = -1
         if limits.host is None:
             return
-        host = for_pages("host", limits.host, records.shape)
+        host = _for_pages("host", limits.host, records.shape)
         labels, member = np.unique(host, return_inverse=True)
         labels, limit = labels.tolist(), limits.host_limit
         if isinstance(limit, Mapping):
@@ -615,6 +614,17 @@ class Scheduler:
                 f"got {page[~good][0].item()!r}"
             )
         return page.astype(np.int64)
+
+
+def _for_pages(name, value, shape):
+    """The value, one or one for each page, in the shape of the pages."""
+    try:
+        return np.broadcast_to(value, shape)
+    except ValueError:
+        raise ValueError(
+            f"{name} must be one value, or one for each page, shape {shape}, "
+            f"got shape {np.shape(value)}"
+        ) from None
 
 
 def _require_once(page):

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paperlib import checks
+from paperlib.errors import ArgumentError
 from paperlib.freshness import interval
-from recrawl import checks
-from recrawl.errors import ArgumentError
 from recrawl.inputs import Rates, check_once, column, limit_arrays, read_pages
 from recrawl.limits import read_limits
 from recrawl.output import check_output, table
@@ -233,7 +233,7 @@ def schedule(
     >>> round(found.freshness, 3), round(found.one_fewer, 3)
     (0.546, 0.085)
     """
-    bandwidth = checks.positive_number("bandwidth", bandwidth)
+    bandwidth = checks.number("bandwidth", bandwidth, above=True)
     intervals = least_interval, greatest_interval, unfetched_interval
     if hedge is None:
         hedge = 0.0 if policy == "thresholds" else HEDGE
@@ -257,7 +257,7 @@ def schedule(
         once = thread.submit(check_once, rates)
         plan = problem.solve(bandwidth)
         once.result()
-    fresh, exact = _fresh(problem, plan)
+    fresh, exact = _freshness(problem, plan)
     expected = problem.mean(fresh)
     prices, one_more, one_fewer = problem.prices(bandwidth, plan)
     drift, unseen, in_turn = file.metadata.get("drift"), None, None
@@ -280,7 +280,7 @@ def schedule(
             one_more=one_more,
             one_fewer=one_fewer,
             prices=prices,
-            worth=_worth(problem, bandwidth, drift),
+            worth=_budgets(problem, bandwidth, drift),
             pages=kinds,
             tables=pages.counts,
         )
@@ -307,12 +307,12 @@ def _check_arguments(policy, objective, per_host, intervals, limits, cost, hedge
     """Raise a ValueError for arguments out of range, or that contradict each other."""
     checks.one_of("policy", policy, _POLICIES)
     checks.one_of("objective", objective, CODES)
-    checks.scalar(checks.share, "hedge", hedge)
+    checks.number("hedge", hedge, high=1.0)
     names = "least_interval", "greatest_interval", "unfetched_interval"
     given = dict(zip(names, intervals, strict=True))
     for name, value in given.items():
         if value is not None:
-            checks.positive_number(name, value)
+            checks.number(name, value, above=True)
     least, greatest, _ = intervals
     if None not in (least, greatest) and least > greatest:
         rule = f"must be at most greatest_interval, {greatest:g} days, got {least:g}"
@@ -373,7 +373,7 @@ def _problem(pages, limits, policy, objective, cost, hedge):
     if policy == "thresholds":
         signals = tuple(columns[name] for name in _SIGNALS)
     if cost is not None:
-        checks.positive(f"column {cost}", columns[cost])
+        checks.numbers(f"column {cost}", columns[cost], above=True)
     return Problem(
         columns["change_rate"],
         columns["importance"],
@@ -388,7 +388,7 @@ def _problem(pages, limits, policy, objective, cost, hedge):
     )
 
 
-def _fresh(problem, plan):
+def _freshness(problem, plan):
     """Expected freshness of each page, and that if the estimates were exact."""
     fresh = problem.page_freshness(plan)
     if problem.log_stderr is None:
@@ -396,7 +396,7 @@ def _fresh(problem, plan):
     return fresh, replace(problem, log_stderr=None).page_freshness(plan)
 
 
-def _worth(problem, bandwidth, drift):
+def _budgets(problem, bandwidth, drift):
     """Freshness at multiples of the bandwidth, and promised, of every n-th page."""
     few, share = problem.sample()
     least = few.least_spent().sum()

@@ -134,6 +134,12 @@ def test_bias_reduced_is_the_plain_form_also_at_the_edges():
             assert found == pytest.approx(plain.bias_reduced(w, z), rel=1e-12)
 
 
+def test_a_page_without_crawls_has_no_estimate():
+    history = History([1.0, 2.0], [True, False], [0, 0, 2])
+    for estimator in (naive, bias_reduced, mle, moment_matching):  # and no warning
+        assert_array_equal(np.isnan(estimator(history)), [True, False])
+
+
 def test_log_likelihood_is_that_of_censored_exponential_times():
     history = irregular(3, n_pages=40)
     rate = np.random.default_rng(3).uniform(0.1, 5, 40)

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from paperlib.errors import DegenerateHistoryWarning
+from paperlib.errors import ArgumentError, DegenerateHistoryWarning
 from paperlib.estimators import LLN, mle, path
 from paperlib.priors import PseudoObservations
 from paperlib.processes import (
@@ -82,6 +82,7 @@ def test_history_may_hold_no_crawl_at_all(nothing):
 
 SHAPE = "interval and changed must be arrays of one shape, got"
 RISE = "offsets must rise from 0 to the number of crawls in flat arrays, got"
+FLAT = "offsets must be flat integers, at least one, got shape"
 POSITIVE = "interval must be positive and finite, got"
 THREE = [1, 1, 1], [0, 1, 1]
 
@@ -103,13 +104,14 @@ THREE = [1, 1, 1], [0, 1, 1]
         ((*THREE, [1, 3]), f"{RISE} [1 3] beside shape (3,)"),
         ((*THREE, [0, 2, 1, 3]), f"{RISE} [0 2 1 3] beside shape (3,)"),
         (([[1, 1]], [[0, 1]], [0, 2]), f"{RISE} [0 2] beside shape (1, 2)"),
+        ((*THREE, [0.0, 3.0]), f"{FLAT} (2,) of float64"),
+        ((*THREE, [[0, 3]]), f"{FLAT} (1, 2) of int64"),
+        (([], [], np.arange(0)), f"{FLAT} (0,) of int64"),
     ],
 )
 def test_history_refuses(arguments, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         History(*arguments)
-    with pytest.raises(TypeError, match="from dtype\\('float64'\\) to dtype"):
-        History(*THREE, [0.0, 3.0])
 
 
 def ragged(sizes, seed):
@@ -139,8 +141,20 @@ def test_join_appends_page_by_page(first, second):
 
 @pytest.mark.parametrize(("first", "second"), [([1, 2], [1, 2, 3]), ([1, 2], [1])])
 def test_join_refuses_other_pages(first, second):
-    with pytest.raises(ValueError, match="broadcast"):
+    message = f"second must hold as many pages as first, (2,), got ({len(second)},)"
+    with pytest.raises(ArgumentError, match=re.escape(message)):
         join(ragged(first, 12), ragged(second, 13))
+
+
+def test_join_does_not_check_again_what_two_histories_held(monkeypatch):
+    first, second = ragged([2, 1], 8), ragged([0, 3], 9)
+
+    def refuse(self):
+        raise AssertionError
+
+    monkeypatch.setattr(History, "__post_init__", refuse)
+    assert join(first, second).n_crawls.tolist() == [2, 4]
+    assert first.offsets.tolist() == [0, 2, 3]
 
 
 def test_observe_by_hand():
@@ -317,7 +331,7 @@ FIT = "shape mismatch: objects cannot be broadcast to a single shape"
 @pytest.mark.parametrize(
     ("function", "arguments", "message"),
     [
-        (observe, {"change_times": [2, 1]}, "change_times must be sorted, got 1 at"),
+        (observe, {"change_times": [2, 1]}, "change_times must be sorted, got 1.0"),
         (observe, {"change_times": [np.nan]}, "change_times must be sorted, got nan"),
         (observe, {"crawl_times": [2, 2]}, f"{POSITIVE} 0.0 at index (1,)"),
         (observe, {"crawl_times": [[1], [-2]]}, f"{POSITIVE} -2.0 at index (1, 0)"),

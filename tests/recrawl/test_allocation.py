@@ -233,7 +233,7 @@ def test_units_of_time_importance_and_price_rescale(objective, unit):
         ({"bandwidth": np.nan}, "bandwidth must be positive and finite, got nan"),
         ({"change_rate": [1.0, -2.0]}, "change_rate must be non-negative and finite"),
         ({"importance": [1.0, np.inf]}, "importance must be non-negative and finite"),
-        ({"importance": [1.0, 1.0, 1.0]}, "must have shapes that broadcast"),
+        ({"importance": [1.0, 1.0, 1.0]}, "shapes must fit together"),
         (
             {"min_rate": [0.1, 0.3], "max_rate": 0.2},
             "min_rate must be at most max_rate",

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import recrawl
+from paperlib.errors import ArgumentError
 from recrawl import __version__, cli, reading, scheduling
-from recrawl.errors import ArgumentError
 from tests.recrawl.crawl_logs import parquet
 
 LOG = Path(__file__).parents[2] / "data" / "example_log.csv.gz"

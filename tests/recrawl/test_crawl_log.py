@@ -30,7 +30,7 @@ from recrawl import (
     schedule,
 )
 from recrawl.science import allocation, estimators
-from recrawl.science.priors import FakeIntervals
+from recrawl.science.priors import PseudoObservations
 from recrawl.science.processes import History
 from tests.recrawl.crawl_logs import START, parquet
 from tests.recrawl.made import simulate_history
@@ -146,7 +146,7 @@ def root(crawls):
 @pytest.mark.slow
 def test_rates_are_those_of_each_page_alone(rows, rates):
     output, found = rates
-    prior = FakeIntervals(found.changed, found.unchanged)
+    prior = PseudoObservations(found.changed, found.unchanged)
     pseudo = [(prior.changed, True), (prior.unchanged, False)]
     assert found.scales is None
     assert found.counts == {"rows": len(rows), "repeated": 0}
@@ -363,6 +363,28 @@ def test_pages_that_the_new_log_lacks_are_kept_and_old_rows_left_out(tmp_path):
     crawls = [(1.0, True), (2.0, False)], [(2.0, False)]
     rates = [root([*pseudo, *each]) for each in crawls]
     np.testing.assert_allclose(table["change_rate"][:2], rates, rtol=1e-9)
+
+
+def test_the_importance_of_the_new_log_comes_before_that_of_the_state(tmp_path):
+    state = tmp_path / "state.parquet"
+    first = [("a", START, False, 2.0), ("b", START, False, 3.0)]
+    estimated(tmp_path, first, state=state)
+    second = [("a", START + DAY, True, 7.0), ("c", START, True, 5.0)]
+    _, table = estimated(tmp_path, second, state=state)
+    columns = table.select(["url", "importance"]).to_pydict().values()
+    weight = dict(zip(*columns, strict=True))
+    assert weight == {"a": 7.0, "b": 3.0, "c": 5.0}
+
+
+def test_a_state_keeps_the_shortest_interval_of_a_page_exactly(tmp_path):
+    """It is the substitute for a rate without an upper limit."""
+    state = tmp_path / "state.parquet"
+    days = np.cumsum([0.0, 1.001, 1.0, 1.002])
+    rows = [("a", START + DAY * day, True) for day in days]
+    estimated(tmp_path, rows, state=state)
+    kept = pq.read_table(state, columns=["interval", "n"])
+    assert kept["n"].to_pylist() == [[1, 2]]
+    np.testing.assert_allclose(kept["interval"][0].as_py(), [1.0, 1.0015], rtol=1e-9)
 
 
 # ---------------------------------------------------------------- outputs

@@ -266,6 +266,24 @@ def test_prices_are_differences_of_two_schedules(run):
         assert worth == pytest.approx(other.freshness - found.freshness, rel=1e-7)
 
 
+def test_prices_count_the_pages_of_importance(run):
+    columns = pages()
+    columns["importance"][::2] = 0.0
+    found, plan = run(columns, 12.0, greatest_interval=9.0, hedge=0.0)
+    at_limit = np.isclose(plan["crawl_rate"].to_numpy(), 1 / 9)
+    assert at_limit[::2].all()
+    share = found.prices["greatest interval"]["share"]
+    assert share == at_limit[1::2].mean() < at_limit.mean()
+
+
+def test_limits_may_take_the_whole_bandwidth_whatever_the_rounding(run):
+    assert sum([1 / 10.0] * 3) > 0.3
+    _, plan = run(pages(3), 0.3, greatest_interval=10.0)
+    np.testing.assert_allclose(plan["crawl_rate"], 0.1, rtol=1e-12)
+    batch = pa.record_batch({"url": ["https://a/"]})
+    np.testing.assert_array_equal(page_limits([batch], [], 2.0, 2.0), [[0.5], [0.5]])
+
+
 # ---------------------------------------------------------------- promises
 
 
@@ -405,6 +423,15 @@ def test_importance_of_a_table_replaces_that_of_the_rates(run, tmp_path, kind):
     assert plan["crawl_rate"][3].as_py() == 0.0
 
 
+@pytest.mark.parametrize("value", ["inf", "-1", "nan", "x"])
+def test_importance_of_a_table_must_be_finite(run, tmp_path, value):
+    columns, path = pages(), tmp_path / "views.csv"
+    path.write_text(f"url,importance\n{columns['url'][0]},{value}\n")
+    message = f"must be non-negative and finite, got '{value}' of '{columns['url'][0]}'"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        run(columns, 15.0, importance=path)
+
+
 def test_prices_of_many_pages_come_from_a_sample(run, monkeypatch):
     columns = pages(400)
     whole, _ = run(columns, 100.0, least_interval=2.0)
@@ -434,8 +461,14 @@ def test_prices_of_many_pages_come_from_a_sample(run, monkeypatch):
         ),
         ({"unfetched_interval": 0.0}, "unfetched_interval must be positive"),
         ({"hedge": 1.5}, "hedge must be in [0, 1], got 1.5"),
-        ({"objective": "best"}, "objective must be 'freshness', 'age' or 'harmonic'"),
-        ({"policy": "poisson"}, "policy must be 'interval' or 'thresholds', got"),
+        (
+            {"objective": "best"},
+            "objective must be one of ['freshness', 'age', 'harmonic']",
+        ),
+        (
+            {"policy": "poisson"},
+            "policy must be one of ['interval', 'thresholds'], got",
+        ),
         ({"cost": "price"}, "rates must have a column 'price', got url, host"),
         ({"cost": "n_failed"}, "column n_failed must be positive and finite, got 0.0"),
         (

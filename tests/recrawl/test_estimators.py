@@ -21,7 +21,7 @@ from recrawl.science.estimators import (
     serial_sums,
     shrunk_dispersion,
 )
-from recrawl.science.priors import FakeIntervals
+from recrawl.science.priors import PseudoObservations
 from recrawl.science.processes import History
 from tests.plain import log_likelihood
 from tests.recrawl import plain as reference
@@ -203,7 +203,7 @@ def test_standard_errors_against_the_posterior_on_a_grid(power):
     rng, errors, off = np.random.default_rng(2), [], []
     rate = np.geomspace(1e-7, 1e5, 3000)
     for n, share in zip(range(40), itertools.cycle([0.0, 0.1, 0.5, 1.0])):
-        prior = FakeIntervals(*np.exp(rng.normal(0, 1, 2)))
+        prior = PseudoObservations(*np.exp(rng.normal(0, 1, 2)))
         crawls = np.exp(rng.normal(0, 2, n)), rng.random(n) < share
         history = prior.observed(History(*crawls, [0, n]))
         w, bits, _ = history.ragged()

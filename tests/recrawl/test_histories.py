@@ -1,7 +1,5 @@
-"""Histories: bits, ages and counts of crawls, and what is refused."""
+"""Histories: ages and counts of crawls beside their bits, and what is refused."""
 
-import itertools
-import re
 import warnings
 
 import numpy as np
@@ -9,144 +7,38 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
+from paperlib.processes import join
 from recrawl.errors import DistrustedAgeWarning
 from recrawl.science.estimators import likelihood_interval, mle
-from recrawl.science.priors import FakeIntervals
-from recrawl.science.processes import History, join
+from recrawl.science.priors import PseudoObservations
+from recrawl.science.processes import History
 from tests.recrawl import plain
 
 NAN = np.nan
 
-# ---------------------------------------------------------------- History
-
-
-@pytest.mark.parametrize(
-    "offsets",
-    [[0, 2, 5], [0, 0, 2, 5], [0, 2, 2, 5], [0, 2, 5, 5, 5]],
-    ids=["full", "first", "middle", "last"],
-)
-def test_ragged_history_sums_per_page_also_where_pages_are_empty(offsets):
-    values = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
-    history = History(values, values > 3, np.array(offsets))
-    pages = [values[a:b] for a, b in itertools.pairwise(offsets)]
-    assert history.shape == (len(pages),)
-    np.testing.assert_array_equal(history.n_crawls, [p.size for p in pages])
-    np.testing.assert_array_equal(
-        history.total(history.interval), [p.sum() for p in pages]
-    )
-    np.testing.assert_array_equal(
-        history.total(history.changed), [(p > 3).sum() for p in pages]
-    )
-
-
-def test_history_cannot_be_written_to_and_leaves_the_callers_arrays_alone():
-    interval, changed = np.ones(3), np.array([0, 1, 1])
-    history = History(interval, changed)
-    assert history.changed.dtype == bool
-    with pytest.raises(ValueError, match="read-only"):
-        history.interval[0] = 2.0
-    interval[0] = 2.0  # still the caller's to write
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (([1, np.nan], [0, 1]), "interval must be positive and finite, got nan at in"),
-        (
-            ([1, 0], [0, 1]),
-            "interval must be positive and finite, got 0.0 at index (1,)",
-        ),
-        ((["1", "2"], [0, 1]), "interval must be positive and finite, got ['1', "),
-        (([1, 1], [0, 2]), "changed must be boolean or 0/1, got 2 at index (1,)"),
-        (([1, 1], ["yes", "no"]), "changed must be boolean or 0/1, got dtype <U3"),
-        (
-            ([1, 1, 1], [0, 1]),
-            "changed must have the shape of interval, (3,), got (2,)",
-        ),
-        (([], []), "interval must hold at least one crawl, got shape (0,)"),
-        ((1.0, True), "interval must hold at least one crawl, got shape ()"),
-        (
-            ([1, 1], [0, 1], [0, 1]),
-            "offsets must rise from 0 to the number of crawls, 2",
-        ),
-        (
-            ([1, 1], [0, 1], [2]),
-            "offsets must be a flat array of at least two integers",
-        ),
-    ],
-)
-def test_history_refuses(given, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        History(*given)
-
-
 # ---------------------------------------------------------------- join
 
 
-def filed(sizes, seed):
-    rng = np.random.default_rng(seed)
-    return History(
-        rng.exponential(size=sum(sizes)),
-        rng.random(sum(sizes)) < 0.5,
-        np.append(0, np.cumsum(sizes)),
-    )
+def test_join_keeps_ages_and_counts_and_has_nan_where_there_were_none():
+    first = History([1.0, 2.0, 4.0], [1, 0, 1], [0, 2, 3], age=[0.5, NAN, 3.0])
+    second = History([8.0, 16.0], [1, 1], [0, 1, 2], count=[2, NAN])
+    both = join(first, second)
+    assert isinstance(both, History)
+    assert both.offsets.tolist() == [0, 3, 5]
+    assert both.interval.tolist() == [1.0, 2.0, 8.0, 4.0, 16.0]
+    assert both.changed.tolist() == [True, False, True, True, True]
+    assert_array_equal(both.age, [0.5, NAN, NAN, 3.0, NAN])
+    assert_array_equal(both.count, [NAN, NAN, 2, NAN, NAN])
+    bits = join(History([1.0], [True]), History([2.0], [False]))
+    assert bits.age is None
+    assert bits.count is None
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ([2, 0, 3, 1], [1, 4, 0, 2]),
-        ([0, 5], [3, 0]),
-        ([3], [2]),
-        ([0, 1, 0], [0, 0, 7]),
-    ],
-)
-def test_join_appends_page_by_page(first, second):
-    a, b = filed(first, 8), filed(second, 9)
-    both = join(a, b)
-    np.testing.assert_array_equal(both.n_crawls, np.add(first, second))
-    for name in ("interval", "changed"):
-        parts = [np.split(getattr(h, name), h.offsets[1:-1]) for h in (a, b, both)]
-        for one, other, together in zip(*parts, strict=True):
-            np.testing.assert_array_equal(together, np.append(one, other))
-    c = filed(first, 10)
-    for left, right in zip(
-        join(join(a, b), c).ragged(), join(a, join(b, c)).ragged(), strict=True
-    ):
-        np.testing.assert_array_equal(left, right)
-
-
-def test_join_refuses_other_pages():
-    with pytest.raises(
-        ValueError,
-        match=re.escape("second must hold as many pages as first, (2,), got (3,)"),
-    ):
-        join(filed([1, 2], 12), filed([1, 2, 3], 13))
-
-
-# ----------------------------------------------------------- histories without a crawl
-
-
-def test_a_ragged_history_may_hold_no_crawl_at_all():
+def test_pseudo_observations_of_pages_without_a_crawl():
     nothing = History(np.empty(0), np.empty(0, dtype=bool), [0, 0, 0])
-    assert nothing.shape == (2,)
-    np.testing.assert_array_equal(nothing.n_crawls, [0, 0])
-    np.testing.assert_array_equal(nothing.total(nothing.interval), [0.0, 0.0])
-    np.testing.assert_array_equal(mle(nothing), [np.nan, np.nan])
-    prior = FakeIntervals(1.0, 2.0)
-    np.testing.assert_allclose(prior.estimate(nothing), np.log1p(1.0 / 2.0))
-    some = History(np.array([1.0, 2.0]), np.array([True, False]), [0, 0, 2])
-    for both in (join(nothing, some), join(some, nothing)):
-        for name in ("interval", "changed", "offsets"):
-            np.testing.assert_array_equal(getattr(both, name), getattr(some, name))
-    with pytest.raises(
-        ValueError, match=r"interval must hold at least one crawl, got shape \(0,\)"
-    ):
-        History(np.empty(0), np.empty(0, dtype=bool))
-    with pytest.raises(
-        ValueError, match=r"interval must hold at least one crawl, got shape \(3, 0\)"
-    ):
-        History(np.empty((3, 0)), np.empty((3, 0), dtype=bool))
+    assert_array_equal(mle(nothing), [NAN, NAN])
+    prior = PseudoObservations(1.0, 2.0)
+    assert_allclose(prior.estimate(nothing), np.log1p(1.0 / 2.0))
 
 
 # ------------------------------------------------------------------ ages and counts

@@ -213,6 +213,12 @@ def test_a_dispersion_that_is_known_badly_widens_by_students_t():
     assert_allclose(found, 2.0 * ratio**2, rtol=1e-12)
 
 
+def test_no_interval_is_narrower_than_that_of_poisson_changes():
+    regular = Dependence(0.5, 1e6, {"a": 0.3})
+    found = regular.of(np.full(2, 0.2), np.array([0.0, 3.0]), pa.array(["a", "b"]))
+    assert found.tolist() == [1.0, 1.0]
+
+
 # ------------------------------------------------- Monte Carlo
 
 

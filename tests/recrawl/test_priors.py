@@ -13,7 +13,7 @@ from scipy import optimize, stats
 
 from paperlib.processes import simulate_history
 from recrawl.science.estimators import mle
-from recrawl.science.priors import FakeIntervals
+from recrawl.science.priors import PseudoObservations
 from recrawl.science.processes import History
 from tests import plain
 
@@ -21,14 +21,14 @@ from tests import plain
 def test_density():
     rate = np.geomspace(1e-6, 30, 4000)
     for lengths in (0.5, 0.5), (1.0, 60.0), (3.0, 0.8):
-        density = FakeIntervals(*lengths).density(rate)
+        density = PseudoObservations(*lengths).density(rate)
         expected = [plain.prior_density(x, *lengths) for x in rate]
         assert_allclose(density, expected, rtol=1e-10)
         assert np.trapezoid(density, rate) == pytest.approx(1, abs=1e-4)
 
 
 def test_estimate_is_the_mode_of_the_posterior():
-    prior = FakeIntervals(30.0, 200.0)
+    prior = PseudoObservations(30.0, 200.0)
     history = History([5.0, 80.0, 3.0, 3.0, 700.0], [0, 1, 1, 1, 0], [0, 2, 2, 4, 5])
     found = prior.estimate(history)
     for i, (start, end) in enumerate(itertools.pairwise(history.offsets)):
@@ -48,11 +48,11 @@ def test_estimate_is_the_mode_of_the_posterior():
 def test_estimate_takes_both_forms_and_tends_to_the_mle():
     made = simulate_history([[0.1, 0.3]] * 3, interval=3.0, n_crawls=2000, rng=3)
     history = History(made.interval, made.changed)
-    found = FakeIntervals(1.0, 1.0).estimate(history)
+    found = PseudoObservations(1.0, 1.0).estimate(history)
     assert found.shape == (3, 2)
     assert_allclose(found, mle(history), rtol=3e-3)
     one = History(history.interval[0, 0], history.changed[0, 0])
-    assert FakeIntervals(1.0, 1.0).estimate(one) == found[0, 0]
+    assert PseudoObservations(1.0, 1.0).estimate(one) == found[0, 0]
 
 
 def marginals(priors, history, rate):
@@ -84,22 +84,24 @@ def test_learnt_is_the_maximum_of_the_marginal_likelihood():
     bits = np.concatenate([rng.random(30) < 0.4, np.arange(1500) % 5 > 0])
     interval = np.append(rng.lognormal(0, 1, 30), np.full(1500, 0.3))
     history = History(interval, bits, [0, 9, 9, 20, 30, 1530])
-    found = FakeIntervals.learn(history, rate)
+    found = PseudoObservations.learn(history, rate)
     near = [(1, 1), (1.05, 1), (0.95, 1), (1, 1.05), (1, 0.95)]
-    priors = [FakeIntervals(found.changed * a, found.unchanged * b) for a, b in near]
+    priors = [
+        PseudoObservations(found.changed * a, found.unchanged * b) for a, b in near
+    ]
     best, *others = marginals(priors, history, rate)
     assert max(others) < best
 
 
 @pytest.mark.slow
 def test_learn_finds_the_pair_from_one_bit_a_page():
-    prior, rng, n = FakeIntervals(300.0, 200.0), np.random.default_rng(9), 30_000
+    prior, rng, n = PseudoObservations(300.0, 200.0), np.random.default_rng(9), 30_000
     # the sum of two exponential variables
     pages = rng.exponential(1 / 200.0, n) + rng.exponential(1 / 500.0, n)
     interval = rng.lognormal(5, 1, n)
     bits = rng.random(n) < -np.expm1(-pages * interval)
     rate = np.geomspace(1e-6, 1, 400)
-    found = FakeIntervals.learn(History(interval, bits, np.arange(n + 1)), rate)
+    found = PseudoObservations.learn(History(interval, bits, np.arange(n + 1)), rate)
 
     def log_marginal(candidate):
         weight = candidate.density(rate) * np.gradient(rate)
@@ -110,7 +112,7 @@ def test_learn_finds_the_pair_from_one_bit_a_page():
     # freedom, if and only if the right likelihood is maximised
     gain = log_marginal(found) - log_marginal(prior)
     assert 0 <= 2 * gain < stats.chi2.isf(1e-4, 2)
-    assert log_marginal(found) > log_marginal(FakeIntervals(300.0, 300.0)) + 100
+    assert log_marginal(found) > log_marginal(PseudoObservations(300.0, 300.0)) + 100
 
 
 def test_ages_and_copies_of_pages():
@@ -119,7 +121,7 @@ def test_ages_and_copies_of_pages():
     # an age turns a change into one known change and an unchanged time
     aged = History(two.interval, two.changed, age=np.where(two.changed, 1.0, np.nan))
     rate = np.geomspace(1e-3, 30.0, 300)
-    found = [FakeIntervals.learn(h, rate) for h in (two, four, aged)]
+    found = [PseudoObservations.learn(h, rate) for h in (two, four, aged)]
     pairs = [(prior.changed, prior.unchanged) for prior in found]
     assert_allclose(pairs[1], pairs[0], rtol=1e-5)
     assert pairs[2][1] > pairs[0][1]

@@ -231,6 +231,24 @@ def test_urls_that_a_file_cannot_hold_are_left_out_and_named(
         assert [json.loads(line)["url"] for line in lines] == list(ODD[5:])
 
 
+@pytest.mark.parametrize("to", ["nutch", "heritrix", "urls"])
+def test_no_control_character_comes_into_a_file_of_lines(tmp_path, to):
+    urls = [HOME, *(f"http://a/{chr(k)}b" for k in (*range(1, 32), 127))]
+    rows = [(url, 1.0, "2020-10-01") for url in urls]
+    with pytest.warns(ExportWarning, match="32 with URLs"):
+        text, _ = written(plan_of(tmp_path / "plan.parquet", *rows), to)
+    assert text.count("\n") == 1
+
+
+def test_a_page_with_a_threshold_waits_for_it(tmp_path):
+    columns = {"threshold": [2.0, None], "signal_days": [0.5, None]}
+    rows = [(f"http://u/{k}", 4.0, "2026-10-01") for k in range(2)]
+    plan = plan_of(tmp_path / "plan.parquet", *rows, **columns)
+    text, _ = written(plan, "nutch")
+    seconds = [int(line.partition("=")[2]) for line in text.splitlines()]
+    assert seconds == [2 * 86_400, 86_400 // 4]
+
+
 def test_until(plan, tmp_path, monkeypatch):
     monkeypatch.setenv("TZ", "Pacific/Honolulu")
     time.tzset()

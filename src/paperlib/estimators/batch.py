@@ -7,10 +7,12 @@ is eq. (7) of Upadhyay et al. (2020), and `bias_reduced` is eq. (1) of Grimes an
 `naive` and `bias_reduced` have closed forms. `mle` and `moment_matching` are
 roots of an estimating equation :math:`\sum f_n(\Delta) = \mathrm{goal}`. Each
 :math:`f_n` is log-convex and falls, and so does their sum. Newton's method for
-the logarithm of the sum therefore rises to the root from any rate below it,
-and from a rate above it the first step leads below.
+the logarithm of the sum (`_newton`) therefore rises to the root from any rate below
+it, and from a rate above it the first step leads below. `mle_root` and
+`_moments_root` are the two equations.
 """
 
+import math
 import warnings
 
 import numpy as np
@@ -22,20 +24,23 @@ from ..errors import DegenerateHistoryWarning
 from ..processes import History
 
 # These permissions of fast-math allow vector instructions in sums and keep inf.
-_compiled = njit(
-    cache=True, error_model="numpy", fastmath={"arcp", "contract", "reassoc"}
-)
+_FAST = {"arcp", "contract", "reassoc"}
+_compiled = njit(cache=True, error_model="numpy", fastmath=_FAST)
 # The error after a step of Newton's method is of the order of its square.
 _TOLERANCE = 1e-8
+# It takes 3 to 8 steps, and more from a far bound. Rounding can hide the root if the
+# intervals are over twelve decades.
+_MOST_STEPS = 200
 
 
 @_compiled
-def _expm1(x):
+def expm1(x):
     """exp(x) - 1 to a relative 4e-14 for x up to 10, and 2e-11 up to 20.
 
     A Taylor series at x / 128, and exp(2 y) - 1 = e (2 + e) seven times. A
     call of the C library instead keeps a loop from using vector instructions,
-    which takes five times as long.
+    which takes five times as long. The absolute error of x / (exp(x) - 1) is below
+    1e-15.
     """
     y = min(x, 300.0) / 128.0  # the doublings of more than 300 would overflow
     e = 1.0
@@ -48,55 +53,188 @@ def _expm1(x):
 
 
 @_compiled
-def _root(interval, goal, moments, substitute, start=0.0):
-    """Rate at which a sum over the intervals is the goal, by Newton's method.
-
-    The summands are w / (e^(rate w) - 1), or e^(-rate w) for the moments. It takes
-    3 to 8 steps, fewer from near the root.
-    """
-    n, time = interval.size, interval.sum()
-    if goal == 0.0:  # changes only
-        return 1.0 / interval.min() if substitute else np.inf
-    if n == moments * goal:  # no change
-        return 1.0 / goal if substitute else 0.0
-    # The root if all n intervals were equal, for the MLE log(1 + S_1 / S_0) n / S_1,
-    # with S_1 the time in changed intervals and S_0 that in others. It is at most the
-    # root, because the summands are convex in the interval (Jensen's inequality).
-    low = (np.log(n / goal) if moments else np.log1p(time / goal)) * n / time
-    rate = max(low, start)
-    for _ in range(100):  # rounding can hide the root if w is over 12 decades
-        total = slope = 0.0
-        for k in range(n):  # faster than over items
-            w = interval[k]
-            e = _expm1(rate * w)
-            f = 1.0 / (1.0 + e) if moments else w / e
-            total += f
-            slope += f * w if moments else f * (f + w)  # minus the slope
-        step = np.log(total / goal) * total / slope
-        rate = max(low, rate + step)
-        if abs(step) <= _TOLERANCE * rate:
-            return rate
-    return np.nan
+def _score(rate, interval):
+    """Sum of w / (e^(rate w) - 1) over the intervals, and minus its slope."""
+    total = slope = 0.0
+    for k in range(interval.size):  # faster than over items
+        w = interval[k]
+        term = w / expm1(rate * w)
+        total += term
+        slope += term * (term + w)
+    return total, slope
 
 
 @_compiled
-def _roots(interval, changed, offsets, moments, substitute, every):
-    """Root of every page, or of `every` prefix of it; NaN without crawls."""
-    rate = np.full(interval.size if every else offsets.size - 1, np.nan)
-    w = np.empty(interval.size)  # of the sum
-    for i in range(offsets.size - 1):
-        n, goal, root = 0, 0.0, 0.0
-        for k in range(offsets[i], offsets[i + 1]):
-            if moments or changed[k]:
-                w[n] = interval[k]
-                n += 1
-            if not changed[k]:
-                goal += 1.0 if moments else interval[k]
-            if every or k == offsets[i + 1] - 1:
-                start = root if root < np.inf else 0.0
-                root = _root(w[:n], goal, moments, substitute, start)
-                rate[k if every else i] = root
+def _survival(rate, interval):
+    """Sum of e^(-rate w) over the intervals, and minus its slope."""
+    total = slope = 0.0
+    for k in range(interval.size):
+        w = interval[k]
+        term = 1.0 / (1.0 + expm1(rate * w))
+        total += term
+        slope += term * w
+    return total, slope
+
+
+@_compiled
+def _newton(rate, total, slope, goal, low):
+    """The rate after a step towards log(total) = log(goal), at least low.
+
+    `slope` is minus that of the total. (The two roots share this step and not the
+    loop: numba does not cache a function that calls one with a function argument.)
+    """
+    return max(low, rate + math.log(total / goal) * total / slope)
+
+
+@_compiled
+def mle_root(interval, unchanged_time, known=0.0, start=0.0):
+    r"""Maximum likelihood estimate of one page.
+
+    The root of known / rate + the sum of w / (e^(rate w) - 1) = unchanged_time.
+
+    Parameters
+    ----------
+    interval : ndarray
+        Intervals w of the crawls of which the bit says that there was a change.
+    unchanged_time : float
+        Sum of the other intervals.
+    known : float, default 0
+        Number of changes that are known one by one, as by their ages.
+    start : float, default 0
+        A rate near the root, for fewer steps.
+
+    Returns
+    -------
+    float
+        0 without a change, inf without unchanged time, NaN without both, or if
+        rounding hides the root.
+    """
+    n = interval.size
+    if n == 0:
+        return known / unchanged_time
+    if unchanged_time == 0.0:
+        return math.inf
+    time = 0.0
+    for k in range(n):
+        time += interval[k]
+    # The larger of two lower bounds. One is the root if all n intervals were equal and
+    # nothing else known: the summands are convex in the interval (Jensen's inequality).
+    # The other follows from w / (e^(rate w) - 1) > 1 / rate - w / 2.
+    if_equal = math.log1p(time / unchanged_time) * n / time
+    low = max(if_equal, (known + n) / (unchanged_time + 0.5 * time))
+    rate = max(low, start)
+    for _ in range(_MOST_STEPS):
+        before = rate
+        total, slope = _score(rate, interval)
+        if known > 0.0:
+            total += known / rate
+            slope += known / rate / rate
+        rate = _newton(before, total, slope, unchanged_time, low)
+        if abs(rate - before) <= _TOLERANCE * rate:
+            return rate
+    return math.nan
+
+
+@_compiled
+def _moments_root(interval, n_unchanged):
+    """Rate at which n_unchanged of the intervals are expected without a change."""
+    n = interval.size
+    if n_unchanged == n:
+        return 0.0
+    if n_unchanged == 0:
+        return math.inf
+    # the root if all intervals were equal, as above
+    low = math.log(n / n_unchanged) * n / interval.sum()
+    rate = low
+    for _ in range(_MOST_STEPS):
+        before = rate
+        total, slope = _survival(rate, interval)
+        rate = _newton(before, total, slope, n_unchanged, low)
+        if abs(rate - before) <= _TOLERANCE * rate:
+            return rate
+    return math.nan
+
+
+@_compiled
+def sift(interval, changed, begin, end, out):
+    """Write the changed intervals from begin to end into `out`, of at least this size.
+
+    Returns how many there are, and the sum of the other intervals.
+    """
+    n = 0
+    unchanged_time = 0.0
+    for k in range(begin, end):
+        # Selections, not branches: which crawls find a change cannot be predicted.
+        out[n] = interval[k]
+        n += changed[k]
+        unchanged_time += 0.0 if changed[k] else interval[k]
+    return n, unchanged_time
+
+
+@_compiled
+def _mle_by_page(interval, changed, offsets):
+    """`mle_root` of each page; NaN without crawls."""
+    rate = np.empty(offsets.size - 1)
+    longest = 0
+    for i in range(rate.size):
+        longest = max(longest, offsets[i + 1] - offsets[i])
+    sifted = np.empty(longest)
+    for i in range(rate.size):
+        n, time = sift(interval, changed, offsets[i], offsets[i + 1], sifted)
+        rate[i] = mle_root(sifted[:n], time, 0.0, 0.0)
     return rate
+
+
+@_compiled
+def _mle_by_crawl(interval, changed, offsets):
+    """`mle_root` of the crawls of a page up to each crawl."""
+    rate = np.empty(interval.size)
+    sifted = np.empty(interval.size)
+    for i in range(offsets.size - 1):
+        n = 0
+        unchanged_time = root = 0.0
+        for k in range(offsets[i], offsets[i + 1]):
+            if changed[k]:
+                sifted[n] = interval[k]
+                n += 1
+            else:
+                unchanged_time += interval[k]
+            start = root if root < math.inf else 0.0
+            root = mle_root(sifted[:n], unchanged_time, 0.0, start)
+            rate[k] = root
+    return rate
+
+
+@_compiled
+def _moments_by_page(interval, changed, offsets):
+    """`_moments_root` of each page; NaN without crawls."""
+    rate = np.full(offsets.size - 1, math.nan)
+    for i in range(rate.size):
+        own = slice(offsets[i], offsets[i + 1])
+        n = offsets[i + 1] - offsets[i]
+        if n > 0:
+            rate[i] = _moments_root(interval[own], n - np.sum(changed[own]))
+    return rate
+
+
+@_compiled
+def replace_degenerate(rate, interval, offsets):
+    """Write finite rates over 0 and inf, those of Cho and Garcia-Molina.
+
+    Section 3.3 of Grimes and Ford (2008): one change in the whole time if the page
+    never changed, one in the shortest interval if it changed at every crawl.
+    """
+    for i in range(rate.size):
+        time = 0.0
+        shortest = math.inf
+        if rate[i] == 0.0 or rate[i] == math.inf:
+            for k in range(offsets[i], offsets[i + 1]):
+                time += interval[k]
+                shortest = min(shortest, interval[k])
+        if rate[i] == 0.0:
+            rate[i] = 1.0 / time
+        elif rate[i] == math.inf:
+            rate[i] = 1.0 / shortest
 
 
 def _finish(history, rate):
@@ -147,7 +285,11 @@ def mle(history: History, *, substitute: bool = False) -> NDArray:
     >>> float(mle(History([1.0, 2.0, 1.0], [True, False, True])).round(4))
     0.6931
     """
-    return _finish(history, _roots(*history.ragged(), False, substitute, False))
+    interval, changed, offsets = history.ragged()
+    rate = _mle_by_page(interval, changed, offsets)
+    if substitute:
+        replace_degenerate(rate, interval, offsets)
+    return _finish(history, rate)
 
 
 def moment_matching(history: History) -> NDArray:
@@ -174,7 +316,7 @@ def moment_matching(history: History) -> NDArray:
         0 for a page that never changed and inf for one that changed at every
         crawl, with a `DegenerateHistoryWarning`; NaN as in `mle`.
     """
-    return _finish(history, _roots(*history.ragged(), True, False, False))
+    return _finish(history, _moments_by_page(*history.ragged()))
 
 
 def mle_path(history: History) -> NDArray:
@@ -200,7 +342,13 @@ def mle_path(history: History) -> NDArray:
     >>> mle_path(History([1.0, 2.0, 1.0], [True, False, True])).round(4)
     array([   inf, 0.4055, 0.6931])
     """
-    return _roots(*history.ragged(), False, False, True).reshape(history.changed.shape)
+    return _mle_by_crawl(*history.ragged()).reshape(history.changed.shape)
+
+
+@np.errstate(invalid="ignore")  # 0 / 0
+def _ratio(changes, time):
+    """Changes per time; NaN for a page without crawls."""
+    return changes / time
 
 
 def naive(history: History) -> NDArray:
@@ -221,7 +369,7 @@ def naive(history: History) -> NDArray:
     ndarray or float, shape ``history.shape``, 1/time
         NaN for a page without crawls.
     """
-    return history.total(history.changed) / history.total(history.interval)
+    return _ratio(history.total(history.changed), history.total(history.interval))
 
 
 def bias_reduced(history: History) -> NDArray:
@@ -247,7 +395,8 @@ def bias_reduced(history: History) -> NDArray:
     """
     n = history.n_crawls
     unchanged = history.total(~history.changed)
-    return -np.log((unchanged + 0.5) / (n + 0.5)) * n / history.total(history.interval)
+    exponent = -np.log((unchanged + 0.5) / (n + 0.5))
+    return _ratio(exponent * n, history.total(history.interval))
 
 
 def log_likelihood(history: History, change_rate: ArrayLike) -> NDArray:
@@ -275,5 +424,5 @@ def log_likelihood(history: History, change_rate: ArrayLike) -> NDArray:
     rate = history.per_crawl(checks.numbers("change_rate", change_rate))
     expected = rate * history.interval
     with np.errstate(divide="ignore"):
-        found = np.log(-np.expm1(-expected))
-    return history.total(np.where(history.changed, found, -expected))
+        log_changed = np.log(-np.expm1(-expected))
+    return history.total(np.where(history.changed, log_changed, -expected))

@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from recrawl.errors import ArgumentError
+from paperlib.errors import ArgumentError
 from recrawl.formats import NAMES, recognise
 from recrawl.formats.base import Format, beginning
 from recrawl.formats.tables import OPTIONAL, REQUIRED, SIGNALS

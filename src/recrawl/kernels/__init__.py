@@ -1,9 +1,7 @@
 """Everything that is compiled, and only that.
 
 A module here is named after the public module that calls it. The kernels draw
-no random numbers and check no arguments: their callers do both. `learning`
-alone draws, from the Generator of its caller, because what it draws depends on
-what it has learnt.
+no random numbers and check no arguments: their callers do both.
 """
 
 import contextlib

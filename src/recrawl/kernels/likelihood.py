@@ -4,17 +4,7 @@ A crawl that ends an interval w finds a change with probability
 1 - exp(-rate w); changes that are known one by one add a factor rate each (see
 `History.likelihood_terms`).
 
-The maximum is the root of
-
-    known / rate + sum over changed w / (exp(rate w) - 1) = time of unchanged crawls.
-
-Each term on the left is log-convex in the rate and falls, and so does their sum.
-Newton's method for its logarithm never passes the root of such a function from its
-left, so that it cannot diverge. It starts at the larger of two lower bounds of the
-root. One is the rate that solves the equation without known changes when all changed
-crawls have their mean interval: the sum is convex in w, so that by Jensen's
-inequality the true sum is at least as large there. The other follows from
-w / (exp(rate w) - 1) > 1 / rate - w / 2.
+The maximum is the root that `paperlib.estimators.batch.mle_root` finds.
 
 The log-likelihood is concave in the logarithm of the rate, so that Newton's
 method for the two rates at which it has fallen by a given amount converges from any
@@ -26,18 +16,18 @@ The kernels draw no random numbers and check nothing.
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from paperlib.estimators.batch import mle_root, sift
 from recrawl.kernels import compiled, parallel
-from recrawl.kernels.online import expm1
 
-# From a far bound Newton's method gains a constant amount a step before it converges.
+# Pages that share an array for their changed intervals.
+_PAGES = 64
+
+# Steps of the search for a limit, in log(rate): how many from a far start, the
+# largest, which keeps exp() finite, and the one that ends it, with an error of its
+# square.
 _MOST_STEPS = 200
-# The error after a Newton step is of the order of its square, 1e-16 here.
-_TOLERANCE = 1e-8
-
-# Steps of the search for a limit, in log(rate): the largest, which keeps exp()
-# finite, and the one that ends it, with an error of its square.
 _MAX_LIMIT_STEP = 20.0
 _LIMIT_TOLERANCE = 1e-9
 # A likelihood that is almost flat gives no useful first guess of a limit's
@@ -59,50 +49,13 @@ _N_BLOCKS = 4
 
 
 @compiled
-def page_totals(interval, changed):
-    """Number of changed crawls, total interval of changed, and of unchanged."""
-    n_changed = 0
-    t_changed = t_unchanged = 0.0
+def unchanged_time(interval, changed):
+    """Total interval of the crawls that found no change."""
+    time = 0.0
     for j in range(interval.size):
-        # Selections, not branches: which crawls find a change cannot be predicted.
-        n_changed += changed[j]
-        t_changed += interval[j] if changed[j] else 0.0
-        t_unchanged += 0.0 if changed[j] else interval[j]
-    return n_changed, t_changed, t_unchanged
-
-
-@njit(cache=True, error_model="numpy", fastmath=True)
-def _left_side(rate, known, interval, changed):
-    """Left side of the equation and its slope; `fastmath` vectorises the loop."""
-    total = known / rate
-    slope = -total / rate
-    for j in range(interval.size):
-        w = interval[j]
-        r = w / expm1(rate * w) if changed[j] else 0.0
-        total += r
-        slope -= r * (r + w)
-    return total, slope
-
-
-@compiled
-def _root(known, interval, changed):
-    """Maximum of one page; 0, inf or NaN as `maxima` says."""
-    n_changed, t_changed, t_unchanged = page_totals(interval, changed)
-    if n_changed == 0:
-        return known / t_unchanged
-    if t_unchanged == 0.0:
-        return np.inf
-    rate = max(
-        math.log1p(t_changed / t_unchanged) * n_changed / t_changed,
-        (known + n_changed) / (t_unchanged + 0.5 * t_changed),
-    )
-    for _ in range(_MOST_STEPS):
-        total, slope = _left_side(rate, known, interval, changed)
-        step = math.log(t_unchanged / total) * total / slope
-        rate += step
-        if abs(step) <= _TOLERANCE * rate:
-            break
-    return rate
+        # A selection, not a branch: which crawls find a change cannot be predicted.
+        time += 0.0 if changed[j] else interval[j]
+    return time
 
 
 @parallel
@@ -112,9 +65,15 @@ def maxima(interval, changed, offsets, n_known, out):
     interval, changed, n_known: shape (n_crawls,); offsets: shape (n_pages + 1,).
     0 without a change, inf with nothing but changes, NaN without crawls.
     """
-    for i in prange(offsets.size - 1):
-        own = slice(offsets[i], offsets[i + 1])
-        out[i] = _root(n_known[own].sum(), interval[own], changed[own])
+    n_parts = (out.size + _PAGES - 1) // _PAGES
+    for part in prange(n_parts):
+        first = part * _PAGES
+        last = min(first + _PAGES, out.size)
+        sifted = np.empty(offsets[last] - offsets[first])
+        for i in range(first, last):
+            begin, end = offsets[i], offsets[i + 1]
+            n, time = sift(interval, changed, begin, end, sifted)
+            out[i] = mle_root(sifted[:n], time, n_known[begin:end].sum(), 0.0)
 
 
 @compiled
@@ -151,7 +110,7 @@ def _limit(x, level, t_unchanged, known, interval, changed):
 def _crawls(i, interval, changed, offsets, n_known):
     """The crawls of page i, as `_log_likelihood` takes them."""
     own = slice(offsets[i], offsets[i + 1])
-    _, _, t_unchanged = page_totals(interval[own], changed[own])
+    t_unchanged = unchanged_time(interval[own], changed[own])
     return t_unchanged, n_known[own].sum(), interval[own], changed[own]
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numba import prange
 
 from recrawl.kernels import compiled, parallel
-from recrawl.kernels.likelihood import page_totals
+from recrawl.kernels.likelihood import unchanged_time
 
 # So far above the smallest number, 1e-308, that one factor more leaves the
 # product above it.
@@ -25,7 +25,7 @@ _TINY = 1e-50
 @compiled
 def _likelihood(interval, changed, known, rate, row):
     """Likelihood of one page on the grid of `rate`, into `row`."""
-    _n_changed, _t_changed, t_unchanged = page_totals(interval, changed)
+    t_unchanged = unchanged_time(interval, changed)
     for k in range(rate.size):
         log = known * math.log(rate[k]) - rate[k] * t_unchanged
         product, time, probability = 1.0, 0.0, 0.0

@@ -12,25 +12,6 @@ from recrawl.kernels import compiled, parallel
 
 
 @compiled
-def interleave(first, offsets_1, second, offsets_2, out):
-    """Write page after page the crawls of two histories, in the ragged form.
-
-    `first` and `second` hold a number of each crawl; `out` has the length of both
-    together.
-    """
-    for i in range(offsets_1.size - 1):
-        # Slices, so that the loops are compiled to copies of memory.
-        one = first[offsets_1[i] : offsets_1[i + 1]]
-        other = second[offsets_2[i] : offsets_2[i + 1]]
-        own = out[offsets_1[i] + offsets_2[i] :]
-        for j in range(one.size):
-            own[j] = one[j]
-        own = own[one.size :]
-        for j in range(other.size):
-            own[j] = other[j]
-
-
-@compiled
 def trust(interval, changed, age, count, same, trusted_age, trusted_count):
     """Copy ages and counts, NaN where they contradict the bit; return how many do.
 

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import elementwise
 
+from paperlib import checks
 from paperlib.allocation import spend
-from recrawl import checks
 from recrawl.kernels import objectives
 from recrawl.science.objectives import CODES
 from recrawl.types import Array
@@ -105,7 +105,7 @@ def _spend_by_host(rates, pages, price, limit, slope, host):
 @np.errstate(all="ignore")
 def _limited(rates, pages, slope, bandwidth, min_rate, max_rate, price, host, limit):
     """The `Allocation` of rates under limits; they rise with v, as in `spend`."""
-    bandwidth = checks.positive_number("bandwidth", bandwidth)
+    bandwidth = checks.number("bandwidth", bandwidth, above=True)
     low, high, price = (
         np.broadcast_to(np.asarray(each, float), slope.shape)
         for each in (min_rate, max_rate, price)
@@ -204,10 +204,7 @@ def optimal(
     >>> optimal([0.2, 1.0, 5.0], [1.0, 1.0, 2.0], 3.0, min_rate=0.1).crawl_rate.round(3)
     array([0.487, 0.863, 1.65 ])
     """
-    d, mu = checks.broadcast(
-        change_rate=checks.non_negative("change_rate", change_rate),
-        importance=checks.non_negative("importance", importance),
-    )
+    d, mu = checks.broadcast(change_rate=change_rate, importance=importance)
     code, value = CODES[objective], mu / price
 
     def rates(v, d, value, low, high):
@@ -243,7 +240,9 @@ def even(
     counts = np.where(importance > 0, 1.0, 0.0)
     no_limits = host is None and np.all(min_rate == 0) and np.all(max_rate == np.inf)
     if no_limits and counts.any():  # there is nothing to search
-        rate = checks.positive_number("bandwidth", bandwidth) / np.sum(counts * price)
+        rate = checks.number("bandwidth", bandwidth, above=True) / np.sum(
+            counts * price
+        )
         return Allocation(counts * rate, rate**-2.0)
 
     def rates(v, counts, low, high):

@@ -9,8 +9,8 @@ from typing import Any
 
 import duckdb
 
+from paperlib.errors import ArgumentError
 from recrawl.database import database, first_line, pattern, sql
-from recrawl.errors import ArgumentError
 from recrawl.files import replacing
 from recrawl.output import check_output, check_pages, opened
 from recrawl.targets.crawlers import CRAWLERS, TARGETS
@@ -172,7 +172,7 @@ def check_export(
     --------
     >>> check_export("seeds.txt", "nutch", until="soon")
     Traceback (most recent call last):
-    recrawl.errors.ArgumentError: until must be a time in ISO 8601 or 'now', got 'soon'
+    paperlib.errors.ArgumentError: until must be a time in ISO 8601 or 'now', got 'soon'
     """
     if to not in CRAWLERS:
         known = ", ".join(TARGETS)

@@ -8,6 +8,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
+from paperlib.estimators.batch import replace_degenerate
 from recrawl.kernels import likelihood as kernels
 from recrawl.kernels import threads_for
 from recrawl.science.processes import History
@@ -86,16 +87,11 @@ def mle(history: History, *, substitute: bool = False) -> Values:
     >>> float(mle(History([1.0, 2.0, 1.0], [True, False, True])).round(4))
     0.6931
     """
-    (rate,) = each_page(kernels.maxima, history)
+    rate = each_page(kernels.maxima, history)
     if substitute:
-        interval, _changed, offsets = history.ragged()
-        # reduceat needs a value at the very end, where an empty page may start
-        shortest = np.minimum.reduceat(np.append(interval, np.inf), offsets[:-1])
-        with np.errstate(divide="ignore"):
-            once = 1 / history.total(history.interval)
-        rate = np.where(rate == 0, once, rate)
-        rate = np.where(np.isinf(rate), 1 / shortest.reshape(history.shape), rate)
-    return rate[()]
+        interval, _, offsets = history.ragged()
+        replace_degenerate(rate.reshape(-1), interval, offsets)  # a view
+    return rate[0][()]
 
 
 def likelihood_interval(
@@ -117,7 +113,7 @@ def likelihood_interval(
         In either form.
     change_rate : array_like, shape ``history.shape``, 1/time
         Where the likelihood is largest: positive and finite, as it is with the
-        pseudo-observations of `FakeIntervals.observed`.
+        pseudo-observations of `PseudoObservations.observed`.
     dispersion : array_like, default 1.0
         Variance of the score in units of that of a Poisson page, positive.
 
@@ -215,7 +211,7 @@ def mean_log_rate(
     ----------
     history : History
         In either form, with the pseudo-observations of a prior as
-        `FakeIntervals.observed` adds them.
+        `PseudoObservations.observed` adds them.
     change_rate : array_like, shape ``history.shape``, 1/time
         Positive; about the maximum of the likelihood, where the sum starts.
     dispersion : array_like, default 1.0

@@ -1,4 +1,4 @@
-"""A place for what numba compiles, where it would find none."""
+"""A place for the compiled functions of numba, if it would find none."""
 
 import atexit
 import os
@@ -6,19 +6,14 @@ import shutil
 import tempfile
 from pathlib import Path
 
-__all__ = ["ensure"]
-
 
 def ensure() -> None:
-    """Let numba compile also where it can write neither here nor for the user.
+    """Let numba compile also if neither the package nor the home can be written to.
 
-    It then refuses to compile, as in a container with a user without a home. The
-    folder that it gets instead is this process's own: what another user could
-    write is never run. ``NUMBA_CACHE_DIR`` names one that is kept.
-
-    Examples
-    --------
-    >>> ensure()
+    In a container with a read-only package and a user without a home, numba refuses
+    to compile what it should cache. The folder that it gets instead belongs to this
+    process alone, because code that another user can write must not run. The
+    variable ``NUMBA_CACHE_DIR`` names a folder that is kept.
     """
     if os.environ.get("NUMBA_CACHE_DIR"):
         return
@@ -30,6 +25,6 @@ def ensure() -> None:
             return
         except (OSError, RuntimeError):  # RuntimeError: the user has no home
             continue
-    folder = tempfile.mkdtemp(prefix="recrawl-numba-")
+    folder = tempfile.mkdtemp(prefix="paperlib-numba-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     os.environ["NUMBA_CACHE_DIR"] = folder
