@@ -1,12 +1,22 @@
-"""Runs of an experiment with several numbers of pages."""
+"""How the experiments of the papers are run and compared.
+
+Policies in the same worlds (`compare`), beliefs that are wrong (`corrupt`), many
+lengths of exploration at once (`explore_then_commit`, `best_exploration`), how well
+bits distinguish two change rates (`affinity`), and several numbers of pages.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from paperlib import worlds
+from paperlib import allocation, checks, freshness, worlds
+from paperlib.copies import EXPLORE, Copies
+from paperlib.policies import ExploreThenCommit
+from paperlib.processes import replicate
+from paperlib.signals import SignalledPages
 
 
 def window_mean(
@@ -31,9 +41,9 @@ def window_mean(
     means = {}
     for size, policies in windows.items():
         means[size] = dict(policies)
-        for name, freshness in policies.items():
-            if freshness.ndim > 1:
-                means[size][name] = freshness @ weights
+        for name, of_windows in policies.items():
+            if of_windows.ndim > 1:
+                means[size][name] = of_windows @ weights
     return means
 
 
@@ -69,6 +79,291 @@ def tables(
     by_size = {}
     for size in sizes:
         rng = np.random.default_rng([seed, size])
-        runs = worlds.replicate(lambda rng, m=size: one_run(rng, m), n_runs, rng=rng)
+        runs = replicate(lambda rng, m=size: one_run(rng, m), n_runs, rng=rng)
         by_size[size] = pd.concat(runs, keys=range(n_runs), names=["run", "page"])
     return pd.concat(by_size, names=["m"])
+
+
+def best_exploration(
+    regret: ArrayLike, exploration: ArrayLike
+) -> tuple[NDArray, NDArray]:
+    r"""Exploration of least mean regret for each horizon, and that regret.
+
+    For section 6.2 of Upadhyay et al. (2020):
+
+    .. math:: \tau^*(T) = \arg\min_\tau \bar R(\tau, T)
+
+    Between the lengths of the grid: the minimum of the parabola through the
+    lowest point and its neighbours, in the logarithm of the exploration.
+
+    Parameters
+    ----------
+    regret : array_like, shape (n_runs, n, k)
+        Regret of n lengths of exploration at k horizons, as from
+        `policies.explore_then_commit`.
+    exploration : array_like, shape (n,), time
+        The lengths, rising; at least three.
+
+    Returns
+    -------
+    exploration : ndarray, shape (k,), time
+        NaN where the lowest point is at an end of the grid, so that the
+        minimum is not known.
+    regret : ndarray, shape (k,)
+        Mean regret there; NaN likewise.
+    """
+    x = np.log(checks.rising("exploration", exploration, 3, above=True))
+    mean = np.mean(regret, axis=0)
+    least = np.full((2, mean.shape[1]), np.nan)
+    for k, y in enumerate(mean.T):
+        lowest = np.nan_to_num(y, nan=np.inf).argmin()
+        near = slice(lowest - 1, lowest + 2)
+        if np.isfinite(y[near]).sum() == 3:
+            a, b, c = np.polyfit(x[near] - x[lowest], y[near], 2)
+            least[:, k] = np.exp(x[lowest] - b / (2 * a)), c - b**2 / (4 * a)
+    return tuple(least)
+
+
+# ---- Busa-Fekete et al. (2025)
+
+
+def compare(
+    draw: Callable,
+    policies: Callable,
+    bandwidth: float | tuple[ArrayLike, ArrayLike],
+    horizon: float,
+    *,
+    n_runs: int,
+    rng: Any = None,
+    keep: Callable = attrgetter("freshness"),
+    numbers: Callable | None = None,
+    delays: dict[str, Callable] | None = None,
+    delayed: Callable | None = None,
+    borders: ArrayLike | None = None,
+) -> dict[Any, NDArray]:
+    """Run policies in the same worlds; each run has new pages and a new world.
+
+    Parameters
+    ----------
+    draw : callable
+        Function of a Generator: the SignalledPages of a run.
+    policies : callable
+        Function of those pages and a Generator: a dictionary of policies by
+        name, as for `crawl`.
+    bandwidth : float or tuple, 1/time
+        As in `slot_times`.
+    horizon : float, time
+        End of the worlds.
+    n_runs : int
+        Number of runs.
+    rng : None, int or Generator, optional
+        Run i depends on it and i alone.
+    keep : callable, optional
+        Function of a CrawlRun: what to keep of it; by default its freshness.
+    numbers : callable, optional
+        Function of the pages: a dictionary of other numbers of the run by name, such
+        as the freshness of an optimum.
+    delays : dict of callable, optional
+        By name, a function of a Generator and the number of signals: the delay
+        of each.
+    delayed : callable, optional
+        Function of the pages: a dictionary of policies, which are run under each of
+        the delays.
+    borders : array_like, time, optional
+        As in `crawl`.
+
+    Returns
+    -------
+    dict of ndarray, shape (n_runs, ...)
+        What was kept, by the name of the policy or number; for a policy under a
+        delay, by both names: ``"policy, delay"``.
+    """
+
+    def one_run(stream):
+        of_pages, of_world, of_policies, of_delays = stream.spawn(4)
+        pages = draw(of_pages)
+        world = worlds.draw_world(pages, horizon, rng=of_world)
+        results = {} if numbers is None else dict(numbers(pages))
+        for name, policy in policies(pages, of_policies).items():
+            results[name] = keep(
+                worlds.crawl(world, policy, bandwidth, borders=borders)
+            )
+        for delay, draw_delay in (delays or {}).items():
+            late = world.delayed(draw_delay(of_delays, world.sent.size))
+            for name, policy in delayed(pages).items():
+                run = worlds.crawl(late, policy, bandwidth, borders=borders)
+                results[f"{name}, {delay}"] = keep(run)
+        return results
+
+    runs = replicate(one_run, n_runs, rng=rng)
+    return {name: np.stack([run[name] for run in runs]) for name in runs[0]}
+
+
+def corrupt(
+    pages: SignalledPages,
+    corruption: ArrayLike,
+    *,
+    least_precision: float = 0.01,
+    rng: Any = None,
+) -> list[SignalledPages]:
+    r"""Corrupt what is believed of the precision and recall of signals.
+
+    Section 6.7 of Busa-Fekete et al. (2025), with uniform noise in [0, 1] for each
+    page:
+
+    .. math:: precision' = (1 - p)\,precision + p\,\xi, \qquad
+        recall' = (1 - p)\,recall + p\,\xi'
+
+    The change rate stays the true one, so that :math:`\alpha' = (1 - recall')
+    \Delta`, :math:`\gamma' = recall' \Delta / precision'` and :math:`\nu' =
+    \gamma' (1 - precision')` are believed. Corrected: the paper prints the second
+    formula without the factor p of the noise. Our reading: the noise of both is
+    independent; the draft writes one letter.
+
+    Parameters
+    ----------
+    pages : SignalledPages
+        The pages as they are.
+    corruption : array_like, shape (n,), in [0, 1]
+        Shares p of noise.
+    least_precision : float, default 0.01
+        Lower values are raised to it, because the believed rate of false signals
+        grows without bound as the precision goes to 0. Our choice.
+    rng : None, int or Generator, optional
+        Draws the noise, which is the same for all shares.
+
+    Returns
+    -------
+    list of SignalledPages
+        The pages as they are believed to be, for each share. Pages without
+        signals count as of precision 0.
+    """
+    corruption = np.atleast_1d(checks.numbers("corruption", corruption, 0.0, 1.0))
+    noise = np.random.default_rng(rng).random((2, pages.recall.size))
+    precision = np.nan_to_num(pages.precision)
+    return [
+        SignalledPages.from_precision(
+            pages.change_rate,
+            pages.importance,
+            precision=np.maximum((1 - p) * precision + p * noise[0], least_precision),
+            recall=(1 - p) * pages.recall + p * noise[1],
+        )
+        for p in corruption
+    ]
+
+
+# ---- Upadhyay et al. (2020)
+
+
+def explore_then_commit(
+    policy: ExploreThenCommit,
+    change_rate: ArrayLike,
+    importance: ArrayLike,
+    bandwidth: float,
+    *,
+    exploration: ArrayLike,
+    horizon: ArrayLike,
+    n_runs: int = 1,
+    rng: Any = None,
+) -> NDArray:
+    r"""Expected regret of explore-then-commit for many lengths at once.
+
+    Section 5 of Upadhyay et al. (2020). With :math:`\tau` the length of
+    exploration, T the horizon and :math:`\hat\rho` the rates allocated for the
+    estimates, it is
+
+    .. math:: T F(\rho^*) - \int_0^\tau F_{explore}(t)\, dt
+              - \int_0^{T - \tau} F(\hat\rho, t)\, dt ,
+
+    in expectation given the observations of each run. One exploration of a run
+    serves all lengths, and the second integral is `freshness.poisson_time`: a
+    horizon of a million days takes no longer than one of a hundred.
+
+    Parameters
+    ----------
+    policy : ExploreThenCommit
+        How to explore, to estimate and to allocate; Poisson crawls follow.
+        Other parameters do not count.
+    change_rate, importance : array_like, shape (n_pages,), 1/time
+        True change rates and request rates.
+    bandwidth : float, 1/time
+        Crawls of all pages together.
+    exploration : array_like, shape (n,), time, rising
+        Lengths of exploration, rounded to whole rounds of n_pages / bandwidth.
+    horizon : array_like, shape (k,), time
+        Horizons.
+    n_runs : int, default 1
+        Number of runs.
+    rng : None, int or Generator, optional
+        Run i depends on it and i alone.
+
+    Returns
+    -------
+    ndarray, shape (n_runs, n, k), time
+        Regret against the best Poisson policy in the long run, divided by the
+        total importance; NaN where the horizon is shorter than exploration.
+    """
+    change_rate, importance = checks.broadcast(
+        change_rate=np.atleast_1d(change_rate), importance=importance
+    )
+    bandwidth = checks.number("bandwidth", bandwidth, above=True)
+    one_round = change_rate.size / bandwidth
+    uniform = np.full(change_rate.size, 1 / one_round)
+    rounds = np.maximum(np.round(np.divide(exploration, one_round)), 1.0)
+    ends = checks.rising("exploration in rounds", rounds, 1) * one_round
+    durations = np.diff(ends, prepend=0.0)
+    filled = policy.explore == "interval"
+    schedule = EXPLORE[policy.explore]
+    horizon = np.atleast_1d(horizon)
+    left = horizon - ends[:, np.newaxis]
+
+    def served(stream):
+        copies = Copies(change_rate, filled=filled, rng=stream)
+        explored = 0.0
+        for duration, rest in zip(durations, np.maximum(left, 0.0), strict=True):
+            fresh, _ = copies.follow(schedule, uniform, duration)
+            explored += fresh @ importance
+            _, rate = policy.plan(copies, importance, bandwidth)
+            later = freshness.poisson_time(
+                change_rate, rate, rest[:, np.newaxis], initial=copies.probability()
+            )
+            yield explored + later @ importance
+
+    runs = replicate(lambda stream: list(served(stream)), n_runs, rng=rng)
+    best = allocation.optimal_poisson(change_rate, importance, bandwidth).freshness
+    lost = best * horizon - np.array(runs) / importance.sum()
+    return np.where(left >= 0, lost, np.nan)
+
+
+def affinity(change_rate: float, other_rate: float, interval: ArrayLike) -> NDArray:
+    r"""Affinity (Bhattacharyya) of the bits under two change rates.
+
+    .. math:: \rho_n = \prod_{k=1}^{n} \Bigl(\sqrt{q_k q'_k}
+        + \sqrt{(1 - q_k)(1 - q'_k)}\Bigr), \qquad
+        q_k = e^{-\Delta w_k}, \quad q'_k = e^{-\Delta' w_k} .
+
+    By Kakutani's theorem, infinitely many bits distinguish the two rates
+    without error if and only if it tends to 0: the question of Lemma 2 of
+    Upadhyay et al. (2020), for two rates (derived). The best test after n
+    crawls errs with a probability between
+    :math:`(1 - \sqrt{1 - \rho_n^2}) / 2` and :math:`\rho_n / 2`.
+
+    Parameters
+    ----------
+    change_rate, other_rate : array_like, 1/time
+        Non-negative; they broadcast with the intervals.
+    interval : array_like, shape (..., n_crawls), time
+        Intervals between crawls, chosen before any bit is seen, positive.
+
+    Returns
+    -------
+    ndarray, shape (..., n_crawls)
+        After each crawl: 1 where the bits have the same distribution under
+        both rates, 0 where they distinguish the rates.
+    """
+    w = checks.numbers("interval", interval, above=True)
+    a = w * checks.numbers("change_rate", change_rate)
+    b = w * checks.numbers("other_rate", other_rate)
+    factor = np.exp(-(a + b) / 2) + np.sqrt(np.expm1(-a) * np.expm1(-b))
+    # rounding may leave a factor just above 1
+    return np.cumprod(np.minimum(factor, 1.0), axis=-1)

@@ -144,6 +144,16 @@ def _start(d, mu, low=0.0):
     return np.divide(d + low, np.sqrt(mu) * np.sqrt(d), out=start, where=gains)
 
 
+def _each_problem(solve, d, mu):
+    """Rates and v of each leading index; 0 and inf if no page gains by a crawl."""
+    rate = np.zeros(d.shape)
+    v = np.full(d.shape[:-1], np.inf)
+    gains = np.any((d > 0) & (mu > 0), axis=-1)
+    for problem in map(tuple, np.argwhere(gains)):
+        rate[problem], v[problem] = solve(d[problem], mu[problem])
+    return rate, v
+
+
 def spend(
     rates: Callable[[float], NDArray], bandwidth: float, guess: float
 ) -> tuple[NDArray, float]:
@@ -232,28 +242,31 @@ def optimal_poisson(
     """
     d, mu, bandwidth = _problem(change_rate, importance, bandwidth)
     low = checks.number("min_rate", min_rate, high=bandwidth / d.shape[-1])
-    rest = bandwidth - low * d.shape[-1]
+    rate, v = _each_problem(partial(_sorted_poisson, bandwidth, low), d, mu)
+    rate = np.maximum(rate, low)  # also if no page gains by a crawl
+    fresh = freshness.mean(freshness.poisson(d, rate), mu)
+    return Allocation(rate, v**-2, fresh)
+
+
+def _sorted_poisson(bandwidth, low, d, mu):
+    """Rates and v of one problem: the pages are taken in the order of their start."""
     start = _start(d, mu, low)
     slope = np.sqrt(mu) * np.sqrt(d)
-    order = np.argsort(start, axis=-1)
-    starts = np.take_along_axis(start, order, axis=-1)
-    slopes = np.take_along_axis(slope, order, axis=-1).cumsum(axis=-1)
-    with np.errstate(invalid="ignore", divide="ignore"):  # pages that gain nothing
-        # What the pages before spend of the rest until v comes to the start of a page.
-        spent = np.cumsum(slopes[..., :-1] * np.diff(starts, axis=-1), axis=-1)
-        spent = np.insert(spent, 0, 0.0, axis=-1)
-        n = np.count_nonzero(spent < rest, axis=-1, keepdims=True)
-        last = np.maximum(n - 1, 0)
-        last_start, more = (
-            np.take_along_axis(x, last, axis=-1)
-            for x in (starts, (rest - spent) / slopes)
-        )
-        # Not slope (v - start), because that difference may be lost to rounding.
-        rate = low + slope * (last_start - start + more)
-    rate = np.where((start <= last_start) & (slope > 0), rate, low)
-    v = last_start + more
-    fresh = freshness.mean(freshness.poisson(d, rate), mu)
-    return Allocation(rate, v[..., 0] ** -2, fresh)
+    order = np.argsort(start)
+    starts = start[order]
+    slopes = slope[order].cumsum()
+    rest = bandwidth - low * d.size
+    with np.errstate(invalid="ignore"):  # inf - inf, for pages that gain nothing
+        steps = slopes[:-1] * np.diff(starts)
+    # What the pages before spend of the rest until v comes to the start of a page.
+    spent = np.append(0.0, steps.cumsum())
+    last = max(np.count_nonzero(spent < rest) - 1, 0)
+    more = (rest - spent[last]) / slopes[last]
+    # Not slope (v - start), because that difference may be lost to rounding.
+    above = start <= starts[last]
+    rate = np.full(d.size, low)
+    rate[above] += slope[above] * (starts[last] - start[above] + more)
+    return rate, starts[last] + more
 
 
 def optimal_interval(
@@ -286,16 +299,13 @@ def optimal_interval(
     array([1.15 , 1.358, 1.354, 1.138, 0.   ])
     """
     d, mu, bandwidth = _problem(change_rate, importance, bandwidth)
-    start = _start(d, mu)
-    rate = np.zeros(d.shape)
-    v = np.full(d.shape[:-1], np.inf)
-    for problem in np.ndindex(v.shape):
-        pages = start[problem], d[problem]
-        if pages[0].min() < np.inf:
-            rates = partial(_interval_rates, *pages)
-            rate[problem], v[problem] = spend(
-                rates, bandwidth, _guess(*pages, bandwidth)
-            )
+
+    def solve(d, mu):
+        start = _start(d, mu)
+        rates = partial(_interval_rates, start, d)
+        return spend(rates, bandwidth, _guess(start, d, bandwidth))
+
+    rate, v = _each_problem(solve, d, mu)
     fresh = freshness.mean(freshness.interval(d, rate), mu)
     return Allocation(rate, v**-2, fresh)
 
@@ -377,16 +387,16 @@ def _thresholds(share, *rates):
     """Thresholds at which the values reach a share of their limit, and psi there."""
     at, psi = _each_threshold(share, *rates)
     if np.isnan(at).any():
-        i = np.flatnonzero(np.isnan(at))[0]
-        raise ConvergenceError(f"threshold of page {i} must converge, and did not")
+        raise ConvergenceError("the search of a threshold must end, and did not")
     return at, psi
 
 
 @compiled
 def _each_threshold(share, change_rate, false_rate, alpha, gamma, beta):
-    found = np.empty((2, share.size))
+    """`threshold` of each page."""
+    at = np.empty(share.size)
+    psi = np.empty(share.size)
     for i in range(share.size):
-        found[:, i] = threshold(
-            share[i], change_rate[i], false_rate[i], alpha[i], gamma[i], beta[i]
-        )
-    return found
+        rates = change_rate[i], false_rate[i], alpha[i], gamma[i], beta[i]
+        at[i], psi[i] = threshold(share[i], *rates)
+    return at, psi

@@ -31,13 +31,12 @@ def unmasked(name, value):
 
 def floats(name, value):
     """The value as new floats, which may be NaN; dates and texts are no numbers."""
+    array = unmasked(name, value)
     try:
-        array = np.add(unmasked(name, value), 0.0, dtype=float)
-    except ArgumentError:
-        raise
+        array = np.add(array, 0.0, dtype=float)
     except (TypeError, ValueError):
         raise ArgumentError(name, f"must be numbers, got {value!r}") from None
-    return np.asarray(array)
+    return np.asarray(array)  # not a scalar
 
 
 def numbers(name, value, low=0.0, high=np.inf, *, above=False):
@@ -88,15 +87,10 @@ def bits(name, value):
 
 
 def one_of(name, value, options):
-    """Raise an error unless the value is one of the options."""
+    """The value, which must be one of the options."""
     if value not in options:
         raise ArgumentError(name, f"must be one of {[*options]}, got {value!r}")
-
-
-def choice(name, value, options):
-    """The option of this name."""
-    one_of(name, value, options)
-    return options[value]
+    return value
 
 
 def together(**arrays):

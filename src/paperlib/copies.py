@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import checks, freshness, schedules
-from .processes import History, join
+from .processes import History
 
 
 @dataclass(frozen=True)
@@ -141,8 +141,8 @@ class Copies:
         seen = start > -np.inf  # by the crawl at the end
         seen[last] = False
         offsets = np.append(0, np.cumsum(seen)[last])
-        found = History((end - start)[seen], (change <= end)[seen], offsets)
-        self.history = join(self.history, found)
+        later = History((end - start)[seen], (change <= end)[seen], offsets)
+        self.history = self.history.join(later)
         if schedule.fresh_time is None:
             return fresh, fresh
         rates = self.change_rate, crawl_rate

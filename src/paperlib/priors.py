@@ -1,4 +1,4 @@
-"""Priors of Grimes and Ford (2008): pseudo-observations, a grid, a population.
+"""Priors of Grimes and Ford (2008): pseudo-observations, and a grid.
 
 Their section 4: what is known about a page before its first
 crawl (`PseudoObservations`, its first interval), and after a few crawls
@@ -18,17 +18,12 @@ from numpy.typing import ArrayLike, NDArray
 from . import checks
 from .errors import ConvergenceError, DegeneratePriorWarning
 from .estimators import log_likelihood, mle
-from .processes import History, join
+from .processes import History
 
 # A logarithm this close to its bound has ended there.
 AT_BOUND = 1e-3
 # Exponent of the rate in a density over periods that is uniform in either quantity.
 BASES = {"period": 0, "rate": 2}
-# Stand-in for the private data of Grimes and Ford (2008): the median of the mean
-# times between changes, in hours, is calibrated so that the best first interval of
-# their figure 4 is 11 days, as in the paper (measured: 11.0 with a standard error of
-# 0.2). The limits are our choice.
-MEDIAN_PERIOD, SHORTEST_PERIOD, LONGEST_PERIOD = 17.5 * 24, 2.0, 365 * 24
 
 
 @dataclass(frozen=True)
@@ -129,7 +124,7 @@ class PseudoObservations:
         pages = (*history.shape, 1)
         interval = np.tile([self.changed, self.unchanged], pages)
         pseudo = type(history)(interval, np.tile([True, False], pages))
-        return join(pseudo, history)
+        return pseudo.join(history)
 
     def probabilities(
         self, period: ArrayLike, *, base: Literal["period", "rate"] = "period"
@@ -160,7 +155,9 @@ class PseudoObservations:
         # relative to the longest period, so that not all of them vanish
         unchanged = np.exp(-self.unchanged * (rate - rate[-1]))
         weight = -np.expm1(-self.changed * rate) * unchanged
-        weight *= np.gradient(period) * rate ** checks.choice("base", base, BASES)
+        weight *= (
+            np.gradient(period) * rate ** BASES[checks.one_of("base", base, BASES)]
+        )
         return weight / weight.sum()
 
     def distance(
@@ -330,39 +327,3 @@ def grid_posterior(history: History, rate: ArrayLike, prior: ArrayLike) -> NDArr
     name = "log-probability of the bits under the prior"
     checks.require(name, best, "finite", best > -np.inf)
     return scipy.special.softmax(log, axis=-1)
-
-
-def population(
-    n_pages: int,
-    *,
-    distribution: Literal["lognormal", "log-logistic"] = "lognormal",
-    rng: int | np.random.Generator | None = None,
-) -> NDArray:
-    """Change rates of pages that stand in for the data of Grimes and Ford (2008).
-
-    Their data are private. Mean times between changes have a median of 17.5
-    days, calibrated to the 11 days of their figure 4, and are clipped to 2
-    hours and 1 year.
-
-    Parameters
-    ----------
-    n_pages : int
-        Number of pages.
-    distribution : {"lognormal", "log-logistic"}, default "lognormal"
-        That of the mean times between changes: "lognormal" with standard
-        deviation 1 of the logarithm, or "log-logistic" with shape 1, whose
-        tail is so heavy that it has no mean without the clip.
-    rng : None, int or Generator, optional
-        Source of random numbers.
-
-    Returns
-    -------
-    ndarray, shape (n_pages,), 1/hour
-        Change rates.
-    """
-    rng = np.random.default_rng(rng)
-    draws = {"lognormal": rng.standard_normal, "log-logistic": rng.logistic}
-    draw = checks.choice("distribution", distribution, draws)
-    log_ratio = draw(size=checks.count("n_pages", n_pages))
-    period = MEDIAN_PERIOD * np.exp(log_ratio)
-    return 1 / np.clip(period, SHORTEST_PERIOD, LONGEST_PERIOD)

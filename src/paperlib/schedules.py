@@ -19,7 +19,6 @@ from .lemma_4 import compiled
 # A crawl due at the end of the duration counts. That end is often a number of
 # rounds times their length, off by some roundings.
 ROUNDING = 1e-9
-MOST_CRAWLS = 1e15  # of a page: whole numbers below it are exact
 
 
 def poisson(
@@ -52,7 +51,8 @@ def poisson(
     >>> time.round(2), offsets
     (array([1.13, 2.66, 1.03, 1.16, 1.64, 1.72, 2.29, 2.58]), array([0, 2, 8]))
     """
-    rate, duration = _rates(crawl_rate, duration)
+    rate = checks.numbers("crawl_rate", crawl_rate).ravel()
+    duration = checks.number("duration", duration, above=True)
     rng = np.random.default_rng(rng)
     offsets = np.append(0, np.cumsum(rng.poisson(rate * duration)))
     drawn = rng.standard_exponential(offsets[-1] + rate.size)
@@ -87,7 +87,8 @@ def regular(
     time, offsets : ndarray
         As from `poisson`.
     """
-    rate, duration = _rates(crawl_rate, duration)
+    rate = checks.numbers("crawl_rate", crawl_rate).ravel()
+    duration = checks.number("duration", duration, above=True)
     if phase is None:
         phase = 1.0 - np.random.default_rng(rng).random(rate.size)
     phase = checks.numbers("phase", phase, 0.0, 1.0, above=True)
@@ -97,14 +98,6 @@ def regular(
     phase = np.repeat(np.broadcast_to(phase, rate.shape), count)
     rate = np.repeat(rate, count)
     return np.minimum((number + phase) / rate, duration), offsets
-
-
-def _rates(crawl_rate, duration):
-    """The checked rates, flat, and the duration: the crawls can be counted."""
-    rate = checks.numbers("crawl_rate", crawl_rate).ravel()
-    duration = checks.number("duration", duration, above=True)
-    checks.numbers("crawl_rate x duration", rate * duration, high=MOST_CRAWLS)
-    return rate, duration
 
 
 def low_discrepancy(crawl_rate: ArrayLike, n_slots: int) -> NDArray:

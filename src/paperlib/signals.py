@@ -128,59 +128,6 @@ class SignalledPages:
             return np.where(hazard > 0, hazard / self.alpha, 0.0)
 
 
-def corrupt(
-    pages: SignalledPages,
-    corruption: ArrayLike,
-    *,
-    least_precision: float = 0.01,
-    rng: Any = None,
-) -> list[SignalledPages]:
-    r"""Corrupt what is believed of the precision and recall of signals.
-
-    Section 6.7 of Busa-Fekete et al. (2025), with uniform noise in [0, 1] for each
-    page:
-
-    .. math:: precision' = (1 - p)\,precision + p\,\xi, \qquad
-        recall' = (1 - p)\,recall + p\,\xi'
-
-    The change rate stays the true one, so that :math:`\alpha' = (1 - recall')
-    \Delta`, :math:`\gamma' = recall' \Delta / precision'` and :math:`\nu' =
-    \gamma' (1 - precision')` are believed. Corrected: the paper prints the second
-    formula without the factor p of the noise. Our reading: the noise of both is
-    independent; the draft writes one letter.
-
-    Parameters
-    ----------
-    pages : SignalledPages
-        The pages as they are.
-    corruption : array_like, shape (n,), in [0, 1]
-        Shares p of noise.
-    least_precision : float, default 0.01
-        Lower values are raised to it, because the believed rate of false signals
-        grows without bound as the precision goes to 0. Our choice.
-    rng : None, int or Generator, optional
-        Draws the noise, which is the same for all shares.
-
-    Returns
-    -------
-    list of SignalledPages
-        The pages as they are believed to be, for each share. Pages without
-        signals count as of precision 0.
-    """
-    corruption = np.atleast_1d(checks.numbers("corruption", corruption, 0.0, 1.0))
-    noise = np.random.default_rng(rng).random((2, pages.recall.size))
-    precision = np.nan_to_num(pages.precision)
-    return [
-        SignalledPages.from_precision(
-            pages.change_rate,
-            pages.importance,
-            precision=np.maximum((1 - p) * precision + p * noise[0], least_precision),
-            recall=(1 - p) * pages.recall + p * noise[1],
-        )
-        for p in corruption
-    ]
-
-
 def simulate_signalled_history(
     pages: SignalledPages, *, rng: Any = None, **crawls: Any
 ) -> tuple[History, NDArray]:

@@ -17,10 +17,8 @@ returns the page of each slot, -1 for none, as an int array:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +26,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import checks, freshness, schedules
 from .lemma_4 import compiled
-from .processes import replicate
 from .signals import SignalledPages
 
 # A sum of bandwidth may be this much, relatively, off a whole number: the
@@ -344,73 +341,3 @@ def _fresh_time(crawls, signals, alpha, doubt, borders):
 def _own(events, i):
     """Times of page i, and inf."""
     return np.append(events.time[events.offsets[i] : events.offsets[i + 1]], np.inf)
-
-
-def compare(
-    draw: Callable,
-    policies: Callable,
-    bandwidth: float | tuple[ArrayLike, ArrayLike],
-    horizon: float,
-    *,
-    n_runs: int,
-    rng: Any = None,
-    keep: Callable = attrgetter("freshness"),
-    numbers: Callable | None = None,
-    delays: dict[str, Callable] | None = None,
-    delayed: Callable | None = None,
-    borders: ArrayLike | None = None,
-) -> dict[Any, NDArray]:
-    """Run policies in the same worlds; each run has new pages and a new world.
-
-    Parameters
-    ----------
-    draw : callable
-        Function of a Generator: the SignalledPages of a run.
-    policies : callable
-        Function of those pages and a Generator: a dictionary of policies by
-        name, as for `crawl`.
-    bandwidth : float or tuple, 1/time
-        As in `slot_times`.
-    horizon : float, time
-        End of the worlds.
-    n_runs : int
-        Number of runs.
-    rng : None, int or Generator, optional
-        Run i depends on it and i alone.
-    keep : callable, optional
-        Function of a CrawlRun: what to keep of it; by default its freshness.
-    numbers : callable, optional
-        Function of the pages: a dictionary of other numbers of the run by name, such
-        as the freshness of an optimum.
-    delays : dict of callable, optional
-        By name, a function of a Generator and the number of signals: the delay
-        of each.
-    delayed : callable, optional
-        Function of the pages: a dictionary of policies, which are run under each of
-        the delays.
-    borders : array_like, time, optional
-        As in `crawl`.
-
-    Returns
-    -------
-    dict of ndarray, shape (n_runs, ...)
-        What was kept, by the name of the policy or number; for a policy under a
-        delay, by both names: ``"policy, delay"``.
-    """
-
-    def one_run(stream):
-        of_pages, of_world, of_policies, of_delays = stream.spawn(4)
-        pages = draw(of_pages)
-        world = draw_world(pages, horizon, rng=of_world)
-        results = {} if numbers is None else dict(numbers(pages))
-        for name, policy in policies(pages, of_policies).items():
-            results[name] = keep(crawl(world, policy, bandwidth, borders=borders))
-        for delay, draw_delay in (delays or {}).items():
-            late = world.delayed(draw_delay(of_delays, world.sent.size))
-            for name, policy in delayed(pages).items():
-                run = crawl(late, policy, bandwidth, borders=borders)
-                results[f"{name}, {delay}"] = keep(run)
-        return results
-
-    runs = replicate(one_run, n_runs, rng=rng)
-    return {name: np.stack([run[name] for run in runs]) for name in runs[0]}

@@ -21,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 
 from paperlib.errors import ArgumentError
-from paperlib.processes import join
 from recrawl.database import MEMORY, database, first_line, pattern, run, sql
 from recrawl.formats.inserting import insert
 from recrawl.formats.source import Source
@@ -118,12 +117,12 @@ class Batch:
         known = expand(self.page)
         if known.age is not None:
             known = kept(known, np.isnan(known.age))
-        return join(known, self.bits)
+        return known.join(self.bits)
 
     @property
     def all_crawls(self) -> History:
         """History of these pages with the crawls that the state holds."""
-        return join(expand(self.page), self.history)
+        return expand(self.page).join(self.history)
 
 
 @dataclass(frozen=True)

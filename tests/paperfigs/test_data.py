@@ -153,7 +153,7 @@ def test_hourly_rates_of_debian_are_real_ones_scaled():
     factor = 1 / (17.5 * 24) / np.median(pages)
     assert np.isin(rate.round(12), (pages * factor).round(12)).all()
     assert len(set(rate)) > 200
-    with pytest.raises(ValueError, match=r"distribution must be .*'debain'"):
+    with pytest.raises(ValueError, match=r"kind must be .*'debain'"):
         traces.hourly_rates("debain", 1)
 
 

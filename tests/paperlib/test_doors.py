@@ -217,7 +217,6 @@ CALLS = {
     "priors.grid_posterior": lambda c: priors.grid_posterior(
         HISTORY, c(RATE), c(SHARE)
     ),
-    "priors.population": lambda c: priors.population(3, rng=1),
     "processes.History": lambda c: processes.History(
         c(INTERVAL), c(CHANGED), c(OFFSETS)
     ),
@@ -275,9 +274,6 @@ CALLS = {
     ),
     "regret.optimal_exploration": lambda c: regret.optimal_exploration(
         3, c(2.0), horizon=c(HORIZON), bounds=c(np.array([0.125, 4.0])), level=c(0.75)
-    ),
-    "regret.best_exploration": lambda c: regret.best_exploration(
-        c(np.array([[[4.0], [1.0], [4.0]]])), c(ROUNDS)
     ),
     "schedules.poisson": lambda c: schedules.poisson(c(RATE), c(8.0), rng=1),
     "schedules.regular": lambda c: schedules.regular(c(RATE), c(8.0), phase=c(0.5)),

@@ -12,7 +12,6 @@ from paperlib.estimators import LLN, mle, path
 from paperlib.priors import PseudoObservations
 from paperlib.processes import (
     History,
-    join,
     observe,
     simulate_history,
     simulate_sequential_history,
@@ -76,8 +75,8 @@ def test_history_may_hold_no_crawl_at_all(nothing):
     zeros = nothing.total(nothing.interval)
     assert nothing.n_crawls.tolist() == zeros.tolist() == [0, 0]
     some = History([1.0, 2.0], [True, False], [0, 0, 2])
-    assert same(join(nothing, some), some)
-    assert same(join(some, nothing), some)
+    assert same(nothing.join(some), some)
+    assert same(some.join(nothing), some)
 
 
 SHAPE = "interval and changed must be arrays of one shape, got"
@@ -127,23 +126,23 @@ def ragged(sizes, seed):
 )
 def test_join_appends_page_by_page(first, second):
     a, b, c = ragged(first, 8), ragged(second, 9), ragged(first, 10)
-    both = join(a, b)
+    both = a.join(b)
     for name in ("interval", "changed"):
         parts = [np.split(getattr(h, name), h.offsets[1:-1]) for h in (a, b, both)]
         for one, other, together in zip(*parts, strict=True):
             np.testing.assert_array_equal(together, np.append(one, other))
-    assert same(join(both, c), join(a, join(b, c)))
+    assert same(both.join(c), a.join(b.join(c)))
     dense = simulate_history([1.0, 2.0, 3.0], crawl_rate=2.0, n_crawls=9, rng=11)
     rest = History(dense.interval[:, 4:], dense.changed[:, 4:])
     for second in (rest, History(*rest.ragged())):
-        assert same(join(dense.prefix(4), second), dense)
+        assert same(dense.prefix(4).join(second), dense)
 
 
 @pytest.mark.parametrize(("first", "second"), [([1, 2], [1, 2, 3]), ([1, 2], [1])])
 def test_join_refuses_other_pages(first, second):
     message = f"second must hold as many pages as first, (2,), got ({len(second)},)"
     with pytest.raises(ArgumentError, match=re.escape(message)):
-        join(ragged(first, 12), ragged(second, 13))
+        ragged(first, 12).join(ragged(second, 13))
 
 
 def test_join_does_not_check_again_what_two_histories_held(monkeypatch):
@@ -153,7 +152,7 @@ def test_join_does_not_check_again_what_two_histories_held(monkeypatch):
         raise AssertionError
 
     monkeypatch.setattr(History, "__post_init__", refuse)
-    assert join(first, second).n_crawls.tolist() == [2, 4]
+    assert first.join(second).n_crawls.tolist() == [2, 4]
     assert first.offsets.tolist() == [0, 2, 3]
 
 

@@ -203,37 +203,6 @@ def test_the_bound_of_theorem_1_holds():
 
 # ------------------------------ the best exploration
 
-LENGTH, HORIZON = np.geomspace(3, 3000, 12), np.geomspace(100, 1e5, 6)
-
-
-def parabolas(exploration, horizon, runs):
-    """runs x sqrt(T) (1 + (log(exploration) - log(T) / 2 - 0.3)^2).
-
-    The least is runs x sqrt(T), at the exploration 1.35 sqrt(T).
-    """
-    away = np.log(exploration)[:, np.newaxis] - np.log(horizon) / 2 - 0.3
-    return np.reshape(runs, (len(runs), 1, -1)) * np.sqrt(horizon) * (1 + away**2)
-
-
-def test_the_best_exploration_of_a_parabola():
-    values = parabolas(LENGTH, HORIZON, [1.0, 2.0, 6.0])
-    values[:, LENGTH[:, np.newaxis] > HORIZON] = np.nan
-    at, least = regret.best_exploration(values, LENGTH)
-    np.testing.assert_allclose(at, np.exp(0.3) * np.sqrt(HORIZON), rtol=1e-10)
-    np.testing.assert_allclose(least, 3.0 * np.sqrt(HORIZON), rtol=1e-10)
-
-
-def test_the_best_exploration_at_an_end_of_the_grid_is_not_known():
-    exploration, horizon = (
-        np.geomspace(3, 300, 8),
-        np.array([1.0, 100.0, 1e3, 1e8, 9.0]),
-    )
-    values = parabolas(exploration, horizon, [1.0])
-    values[..., -1] = np.nan  # a horizon shorter than every exploration
-    at, least = regret.best_exploration(values, exploration)
-    np.testing.assert_array_equal(np.isnan(at), [True, False, False, True, True])
-    np.testing.assert_array_equal(np.isnan(least), np.isnan(at))
-
 
 # ------------------------------ bad input
 
@@ -263,10 +232,6 @@ def radius(n_pages=4, exploration=8.0, level=0.9):
         (
             lambda: regret.optimal_exploration(4, 2.0, horizon=9.0, bounds=(1.0, 0.5)),
             f"bounds {RISE} 2 numbers, got (1.0, 0.5)",
-        ),
-        (
-            lambda: regret.best_exploration([[[1.0]] * 3], [10.0, 1.0, 100.0]),
-            f"exploration {RISE} 3 numbers, got [10.0, 1.0, 100.0]",
         ),
     ],
 )

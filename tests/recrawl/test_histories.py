@@ -7,7 +7,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from paperlib.processes import join
 from recrawl.errors import DistrustedAgeWarning
 from recrawl.science.estimators import likelihood_interval, mle
 from recrawl.science.priors import PseudoObservations
@@ -22,14 +21,14 @@ NAN = np.nan
 def test_join_keeps_ages_and_counts_and_has_nan_where_there_were_none():
     first = History([1.0, 2.0, 4.0], [1, 0, 1], [0, 2, 3], age=[0.5, NAN, 3.0])
     second = History([8.0, 16.0], [1, 1], [0, 1, 2], count=[2, NAN])
-    both = join(first, second)
+    both = first.join(second)
     assert isinstance(both, History)
     assert both.offsets.tolist() == [0, 3, 5]
     assert both.interval.tolist() == [1.0, 2.0, 8.0, 4.0, 16.0]
     assert both.changed.tolist() == [True, False, True, True, True]
     assert_array_equal(both.age, [0.5, NAN, NAN, 3.0, NAN])
     assert_array_equal(both.count, [NAN, NAN, 2, NAN, NAN])
-    bits = join(History([1.0], [True]), History([2.0], [False]))
+    bits = History([1.0], [True]).join(History([2.0], [False]))
     assert bits.age is None
     assert bits.count is None
 

@@ -4,13 +4,12 @@ Online, one crawl at a time: `Naive`, `LLN`, `SA`, `SAM`, any
 `OnlineEstimator`. From a whole history: `naive`, `bias_reduced`, `mle`,
 `moment_matching`, with `log_likelihood`. After every crawl and over runs:
 `path`, `paths`, `mle_path`, `rmse`. What can be reached: `fisher_information`,
-`affinity`, `confidence_radius`; `disjoint_blocks` and
+`confidence_radius`; `disjoint_blocks` and
 `block_share` of crawls that are given in advance.
 """
 
 from .batch import bias_reduced, log_likelihood, mle, mle_path, moment_matching, naive
 from .information import (
-    affinity,
     block_share,
     confidence_radius,
     disjoint_blocks,
@@ -24,7 +23,6 @@ __all__ = [
     "SAM",
     "Naive",
     "OnlineEstimator",
-    "affinity",
     "bias_reduced",
     "block_share",
     "confidence_radius",

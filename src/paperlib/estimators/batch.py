@@ -156,41 +156,12 @@ def _moments_root(interval, n_unchanged):
 
 
 @_compiled
-def sift(interval, changed, begin, end, out):
-    """Write the changed intervals from begin to end into `out`, of at least this size.
-
-    Returns how many there are, and the sum of the other intervals.
-    """
-    n = 0
-    unchanged_time = 0.0
-    for k in range(begin, end):
-        # Selections, not branches: which crawls find a change cannot be predicted.
-        out[n] = interval[k]
-        n += changed[k]
-        unchanged_time += 0.0 if changed[k] else interval[k]
-    return n, unchanged_time
-
-
-@_compiled
-def _mle_by_page(interval, changed, offsets):
-    """`mle_root` of each page; NaN without crawls."""
-    rate = np.empty(offsets.size - 1)
-    longest = 0
+def _mle(interval, changed, offsets, every):
+    """`mle_root` of each page, and of the crawls up to each if `every` is true."""
+    rate = np.full(offsets.size - 1, math.nan)
+    path = np.empty(interval.size)
+    sifted = np.empty(interval.size)  # the changed intervals
     for i in range(rate.size):
-        longest = max(longest, offsets[i + 1] - offsets[i])
-    sifted = np.empty(longest)
-    for i in range(rate.size):
-        n, time = sift(interval, changed, offsets[i], offsets[i + 1], sifted)
-        rate[i] = mle_root(sifted[:n], time, 0.0, 0.0)
-    return rate
-
-
-@_compiled
-def _mle_by_crawl(interval, changed, offsets):
-    """`mle_root` of the crawls of a page up to each crawl."""
-    rate = np.empty(interval.size)
-    sifted = np.empty(interval.size)
-    for i in range(offsets.size - 1):
         n = 0
         unchanged_time = root = 0.0
         for k in range(offsets[i], offsets[i + 1]):
@@ -199,42 +170,35 @@ def _mle_by_crawl(interval, changed, offsets):
                 n += 1
             else:
                 unchanged_time += interval[k]
-            start = root if root < math.inf else 0.0
-            root = mle_root(sifted[:n], unchanged_time, 0.0, start)
-            rate[k] = root
-    return rate
+            if every or k == offsets[i + 1] - 1:
+                start = root if root < math.inf else 0.0
+                root = mle_root(sifted[:n], unchanged_time, 0.0, start)
+                path[k] = root
+                rate[i] = root
+    return rate, path
 
 
 @_compiled
-def _moments_by_page(interval, changed, offsets):
+def _moments(interval, changed, offsets):
     """`_moments_root` of each page; NaN without crawls."""
     rate = np.full(offsets.size - 1, math.nan)
     for i in range(rate.size):
         own = slice(offsets[i], offsets[i + 1])
-        n = offsets[i + 1] - offsets[i]
-        if n > 0:
-            rate[i] = _moments_root(interval[own], n - np.sum(changed[own]))
+        if interval[own].size > 0:
+            rate[i] = _moments_root(interval[own], np.sum(~changed[own]))
     return rate
 
 
-@_compiled
 def replace_degenerate(rate, interval, offsets):
     """Write finite rates over 0 and inf, those of Cho and Garcia-Molina.
 
     Section 3.3 of Grimes and Ford (2008): one change in the whole time if the page
     never changed, one in the shortest interval if it changed at every crawl.
     """
-    for i in range(rate.size):
-        time = 0.0
-        shortest = math.inf
-        if rate[i] == 0.0 or rate[i] == math.inf:
-            for k in range(offsets[i], offsets[i + 1]):
-                time += interval[k]
-                shortest = min(shortest, interval[k])
-        if rate[i] == 0.0:
-            rate[i] = 1.0 / time
-        elif rate[i] == math.inf:
-            rate[i] = 1.0 / shortest
+    for i in np.flatnonzero((rate == 0) | np.isinf(rate)):
+        own = interval[offsets[i] : offsets[i + 1]]
+        time = own.sum() if rate[i] == 0 else own.min()
+        rate[i] = 1 / time
 
 
 def _finish(history, rate):
@@ -286,7 +250,7 @@ def mle(history: History, *, substitute: bool = False) -> NDArray:
     0.6931
     """
     interval, changed, offsets = history.ragged()
-    rate = _mle_by_page(interval, changed, offsets)
+    rate, _ = _mle(interval, changed, offsets, every=False)
     if substitute:
         replace_degenerate(rate, interval, offsets)
     return _finish(history, rate)
@@ -316,7 +280,7 @@ def moment_matching(history: History) -> NDArray:
         0 for a page that never changed and inf for one that changed at every
         crawl, with a `DegenerateHistoryWarning`; NaN as in `mle`.
     """
-    return _finish(history, _moments_by_page(*history.ragged()))
+    return _finish(history, _moments(*history.ragged()))
 
 
 def mle_path(history: History) -> NDArray:
@@ -342,7 +306,8 @@ def mle_path(history: History) -> NDArray:
     >>> mle_path(History([1.0, 2.0, 1.0], [True, False, True])).round(4)
     array([   inf, 0.4055, 0.6931])
     """
-    return _mle_by_crawl(*history.ragged()).reshape(history.changed.shape)
+    _, path = _mle(*history.ragged(), every=True)
+    return path.reshape(history.changed.shape)
 
 
 @np.errstate(invalid="ignore")  # 0 / 0

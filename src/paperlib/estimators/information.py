@@ -1,7 +1,7 @@
 """What crawls can tell: Fisher information, Lemmas 2 and 3 of Upadhyay et al. (2020).
 
-The affinity and the disjoint blocks of Lemma 2 (which
-sequences of crawls allow learning), the confidence radius of Lemma 3.
+The disjoint blocks of Lemma 2, on the sequences of crawls that allow learning, and the
+confidence radius of Lemma 3.
 """
 
 import numpy as np
@@ -41,40 +41,6 @@ def fisher_information(change_rate: ArrayLike, *, crawl_rate: ArrayLike) -> NDAr
         above=True, change_rate=change_rate, crawl_rate=crawl_rate
     )
     return 2 * p / rate**3 * zeta(3, 1 + p / rate)
-
-
-def affinity(change_rate: float, other_rate: float, interval: ArrayLike) -> NDArray:
-    r"""Affinity (Bhattacharyya) of the bits under two change rates.
-
-    .. math:: \rho_n = \prod_{k=1}^{n} \Bigl(\sqrt{q_k q'_k}
-        + \sqrt{(1 - q_k)(1 - q'_k)}\Bigr), \qquad
-        q_k = e^{-\Delta w_k}, \quad q'_k = e^{-\Delta' w_k} .
-
-    By Kakutani's theorem, infinitely many bits distinguish the two rates
-    without error if and only if it tends to 0: the question of Lemma 2 of
-    Upadhyay et al. (2020), for two rates (derived). The best test after n
-    crawls errs with a probability between
-    :math:`(1 - \sqrt{1 - \rho_n^2}) / 2` and :math:`\rho_n / 2`.
-
-    Parameters
-    ----------
-    change_rate, other_rate : array_like, 1/time
-        Non-negative; they broadcast with the intervals.
-    interval : array_like, shape (..., n_crawls), time
-        Intervals between crawls, chosen before any bit is seen, positive.
-
-    Returns
-    -------
-    ndarray, shape (..., n_crawls)
-        After each crawl: 1 where the bits have the same distribution under
-        both rates, 0 where they distinguish the rates.
-    """
-    w = checks.numbers("interval", interval, above=True)
-    a = w * checks.numbers("change_rate", change_rate)
-    b = w * checks.numbers("other_rate", other_rate)
-    factor = np.exp(-(a + b) / 2) + np.sqrt(np.expm1(-a) * np.expm1(-b))
-    # rounding may leave a factor just above 1
-    return np.cumprod(np.minimum(factor, 1.0), axis=-1)
 
 
 def disjoint_blocks(mass: ArrayLike) -> NDArray:

@@ -14,7 +14,6 @@ from .learning import (
     ExploreThenCommit,
     LearningRun,
     PhasedEpsilonGreedy,
-    explore_then_commit,
     reoptimise,
 )
 
@@ -28,6 +27,5 @@ __all__ = [
     "LearningRun",
     "PhasedEpsilonGreedy",
     "Rates",
-    "explore_then_commit",
     "reoptimise",
 ]

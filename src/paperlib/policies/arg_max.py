@@ -43,18 +43,12 @@ class ArgMax:
         """Page of each slot; see `paperlib.worlds`."""
         n_pages = signals.offsets.size - 1
         sender = np.repeat(np.arange(n_pages), np.diff(signals.offsets))
-        order = np.argsort(signals.time, kind="stable")
-        arrivals = np.searchsorted(signals.time[order], time, side="right")
         last = np.zeros(n_pages)
-        n_signals = np.zeros(n_pages, dtype=int)
         page = np.empty(time.size, dtype=int)
-        counted = 0
         for slot, now in enumerate(time):
-            new = order[counted : arrivals[slot]]
-            counted = arrivals[slot]
-            late = new[signals.time[new] - last[sender[new]] >= self.discard_window]
-            np.add.at(n_signals, sender[late], 1)
+            since = signals.time - last[sender]  # the last crawl of their page
+            new = (since > 0) & (since >= self.discard_window) & (signals.time <= now)
+            n_signals = np.bincount(sender[new], minlength=n_pages)
             page[slot] = np.argmax(self.crawl_value(now - last, n_signals))
             last[page[slot]] = now
-            n_signals[page[slot]] = 0
         return page

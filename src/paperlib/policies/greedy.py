@@ -38,28 +38,21 @@ from ..freshness import crawl_value
 from ..lemma_4 import compiled, lemma_4_rates
 from ..signals import SignalledPages
 
-PARAMETERS = (
-    "change_rate",
-    "importance",
-    "false_rate",
-    "alpha",
-    "gamma",
-    "beta",
-    "terms",
-    "window",
-    "limit",
-    "fresh",
-    "stale",
-)
-# One page. The state is the value, slope, curve and decay at the effective time `at`.
-# last: time of the last crawl; start: last, less beta for each signal since then, so
-# that iota = t - start; sharp_for: the threshold for which `reach` is good enough;
-# next, stop: the signals not yet counted; due: the piece of time for which the page
-# waits; after: the page behind it in that list.
+# One page. Its parameters come first. The state is the value, slope, curve and decay at
+# the effective time `at`. last: time of the last crawl; start: last, less beta for each
+# signal since then, so that iota = t - start; sharp_for: the threshold for which
+# `reach` is good enough; next, stop: the signals not yet counted; due: the piece of
+# time for which the page waits; after: the page behind it in that list.
 PAGE = np.dtype(
-    [(name, "f8") for name in PARAMETERS]
-    + [(name, "f8") for name in ("at", "value", "slope", "curve", "decay")]
-    + [(name, "f8") for name in ("last", "start", "reach", "sharp_for")]
+    [
+        (name, "f8")
+        for name in (
+            *("change_rate", "importance", "false_rate", "alpha", "gamma", "beta"),
+            *("terms", "window", "limit", "fresh", "stale"),
+            *("at", "value", "slope", "curve", "decay"),
+            *("last", "start", "reach", "sharp_for"),
+        )
+    ]
     + [(name, "i8") for name in ("next", "stop", "due", "after")]
 )
 # width: length of a piece of time; piece: the first one that is still to come;
@@ -144,22 +137,16 @@ class Greedy:
     def choose(self, time: NDArray, signals: Any, crawl: Any = None) -> NDArray:
         """Page of each slot; see `paperlib.worlds`."""
         believed = self.believed
-        terms = self.terms or np.inf
-        alpha, gamma, beta = lemma_4_rates(believed, terms)
-        values = (
-            believed.change_rate,
-            believed.importance,
-            believed.false_rate,
-            alpha,
-            gamma,
-            beta,
-            terms,
-            self.discard_window,
-            *self.saturation(),
-        )
-        pages = np.zeros(alpha.size, PAGE)
-        for name, value in zip(PARAMETERS, values, strict=True):
-            pages[name] = value
+        pages = np.zeros(believed.alpha.size, PAGE)
+        for name in ("change_rate", "importance", "false_rate"):
+            pages[name] = getattr(believed, name)
+        pages["terms"] = self.terms or np.inf
+        pages["window"] = self.discard_window
+        alpha, gamma, beta = lemma_4_rates(believed, pages["terms"])
+        pages["alpha"] = alpha
+        pages["gamma"] = gamma
+        pages["beta"] = beta
+        pages["limit"], pages["fresh"], pages["stale"] = self.saturation()
         pages["next"] = signals.offsets[:-1]
         pages["stop"] = signals.offsets[1:]
         pages["stop"][gamma == 0] = 0  # signals without effect are not read

@@ -1,8 +1,7 @@
 """Explore, then commit; phases; re-optimisation: crawl rates from learnt change rates.
 
 `ExploreThenCommit` is section 5 of Upadhyay et al. (2020), and `PhasedEpsilonGreedy`
-their section 6.3; `explore_then_commit` has the expected regret for many horizons at
-once. `reoptimise` is section 5 of Avrachenkov, Patil, Thoppe (2022).
+their section 6.3. `reoptimise` is section 5 of Avrachenkov, Patil, Thoppe (2022).
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .. import allocation, checks, estimators, freshness
+from .. import allocation, checks, estimators
 from ..copies import EXPLORE, POISSON, Copies, Schedule
 from ..errors import DegenerateHistoryWarning
 from ..processes import replicate, simulate_history
@@ -85,8 +84,7 @@ class ExploreThenCommit:
         Known bounds of the change rates, to which estimates are clipped.
     exploration : float or callable, time, optional
         Length of exploration, or a function of the horizon that returns it,
-        rounded to whole rounds of n_pages / bandwidth. `explore_then_commit`,
-        which tries many lengths, does not need it.
+        rounded to whole rounds of n_pages / bandwidth. Needed to run.
     estimator : callable, default `estimators.moment_matching`
         Function of a History.
     allocation : callable, default `allocation.optimal_poisson`
@@ -122,7 +120,7 @@ class ExploreThenCommit:
 
     def __post_init__(self):
         checks.rising("bounds", self.bounds)
-        checks.choice("explore", self.explore, EXPLORE)
+        EXPLORE[checks.one_of("explore", self.explore, EXPLORE)]
 
     def run(
         self,
@@ -149,7 +147,10 @@ class ExploreThenCommit:
         rng : None, int or Generator, optional
             Run i depends on it and i alone.
         """
-        change_rate, importance = _pages(change_rate, importance, bandwidth)
+        change_rate, importance = checks.broadcast(
+            change_rate=np.atleast_1d(change_rate), importance=importance
+        )
+        bandwidth = checks.number("bandwidth", bandwidth, above=True)
         horizon = checks.number("horizon", horizon, above=True)
         phases = self._phases(horizon, change_rate.size / bandwidth)
         one_run = partial(self._one_run, change_rate, importance, bandwidth, phases)
@@ -265,91 +266,6 @@ class PhasedEpsilonGreedy(ExploreThenCommit):
 
     def _mix(self, best, uniform):
         return (1 - self.epsilon) * best + self.epsilon * uniform
-
-
-def _pages(change_rate, importance, bandwidth):
-    """Change rates and importances as checked arrays, one number for each page."""
-    allocation.uniform(change_rate, importance, bandwidth)
-    return checks.broadcast(
-        change_rate=np.atleast_1d(change_rate), importance=importance
-    )
-
-
-def explore_then_commit(
-    policy: ExploreThenCommit,
-    change_rate: ArrayLike,
-    importance: ArrayLike,
-    bandwidth: float,
-    *,
-    exploration: ArrayLike,
-    horizon: ArrayLike,
-    n_runs: int = 1,
-    rng: Any = None,
-) -> NDArray:
-    r"""Expected regret of explore-then-commit for many lengths at once.
-
-    Section 5 of Upadhyay et al. (2020). With :math:`\tau` the length of
-    exploration, T the horizon and :math:`\hat\rho` the rates allocated for the
-    estimates, it is
-
-    .. math:: T F(\rho^*) - \int_0^\tau F_{explore}(t)\, dt
-              - \int_0^{T - \tau} F(\hat\rho, t)\, dt ,
-
-    in expectation given the observations of each run. One exploration of a run
-    serves all lengths, and the second integral is `freshness.poisson_time`: a
-    horizon of a million days takes no longer than one of a hundred.
-
-    Parameters
-    ----------
-    policy : ExploreThenCommit
-        How to explore, to estimate and to allocate; Poisson crawls follow.
-        Other parameters do not count.
-    change_rate, importance : array_like, shape (n_pages,), 1/time
-        True change rates and request rates.
-    bandwidth : float, 1/time
-        Crawls of all pages together.
-    exploration : array_like, shape (n,), time, rising
-        Lengths of exploration, rounded to whole rounds of n_pages / bandwidth.
-    horizon : array_like, shape (k,), time
-        Horizons.
-    n_runs : int, default 1
-        Number of runs.
-    rng : None, int or Generator, optional
-        Run i depends on it and i alone.
-
-    Returns
-    -------
-    ndarray, shape (n_runs, n, k), time
-        Regret against the best Poisson policy in the long run, divided by the
-        total importance; NaN where the horizon is shorter than exploration.
-    """
-    change_rate, importance = _pages(change_rate, importance, bandwidth)
-    one_round = change_rate.size / bandwidth
-    uniform = np.full(change_rate.size, 1 / one_round)
-    rounds = np.maximum(np.round(np.divide(exploration, one_round)), 1.0)
-    ends = checks.rising("exploration in rounds", rounds, 1) * one_round
-    durations = np.diff(ends, prepend=0.0)
-    filled = policy.explore == "interval"
-    schedule = EXPLORE[policy.explore]
-    horizon = np.atleast_1d(horizon)
-    left = horizon - ends[:, np.newaxis]
-
-    def served(stream):
-        copies = Copies(change_rate, filled=filled, rng=stream)
-        explored = 0.0
-        for duration, rest in zip(durations, np.maximum(left, 0.0), strict=True):
-            fresh, _ = copies.follow(schedule, uniform, duration)
-            explored += fresh @ importance
-            _, rate = policy.plan(copies, importance, bandwidth)
-            later = freshness.poisson_time(
-                change_rate, rate, rest[:, np.newaxis], initial=copies.probability()
-            )
-            yield explored + later @ importance
-
-    runs = replicate(lambda stream: list(served(stream)), n_runs, rng=rng)
-    best = allocation.optimal_poisson(change_rate, importance, bandwidth).freshness
-    lost = best * horizon - np.array(runs) / importance.sum()
-    return np.where(left >= 0, lost, np.nan)
 
 
 def reoptimise(

@@ -18,7 +18,7 @@ import math
 import numpy as np
 from numba import prange
 
-from paperlib.estimators.batch import mle_root, sift
+from paperlib.estimators.batch import mle_root
 from recrawl.kernels import compiled, parallel
 
 # Pages that share an array for their changed intervals.
@@ -58,6 +58,22 @@ def unchanged_time(interval, changed):
     return time
 
 
+@compiled
+def _sift(interval, changed, begin, end, out):
+    """Write the changed intervals from begin to end into `out`, of at least this size.
+
+    Returns how many there are, and the sum of the other intervals.
+    """
+    n = 0
+    unchanged_time = 0.0
+    for k in range(begin, end):
+        # Selections, not branches: which crawls find a change cannot be predicted.
+        out[n] = interval[k]
+        n += changed[k]
+        unchanged_time += 0.0 if changed[k] else interval[k]
+    return n, unchanged_time
+
+
 @parallel
 def maxima(interval, changed, offsets, n_known, out):
     """Rate of the largest likelihood of every page; writes `out`, shape (n_pages,).
@@ -72,7 +88,7 @@ def maxima(interval, changed, offsets, n_known, out):
         sifted = np.empty(offsets[last] - offsets[first])
         for i in range(first, last):
             begin, end = offsets[i], offsets[i + 1]
-            n, time = sift(interval, changed, begin, end, sifted)
+            n, time = _sift(interval, changed, begin, end, sifted)
             out[i] = mle_root(sifted[:n], time, n_known[begin:end].sum(), 0.0)
 
 

@@ -11,7 +11,7 @@ import sys
 import warnings
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,8 +38,7 @@ class History(processes.History):
     Beside the bit, a crawl may have revealed the age of the last change, as the
     header Last-Modified does, or the number of changes, as a list of revisions
     does, or both, as a feed of a limited number of entries does. Estimators from
-    likelihoods use what is there. `paperlib.processes.join` appends one history to
-    another.
+    likelihoods use what is there.
 
     Parameters
     ----------
@@ -82,8 +81,6 @@ class History(processes.History):
     age: Values | None = None
     count: Values | None = None
 
-    of_crawls: ClassVar[tuple[str, ...]] = ("interval", "changed", "age", "count")
-
     def __post_init__(self):
         super().__post_init__()
         if self.has_ages_or_counts:
@@ -94,6 +91,33 @@ class History(processes.History):
     def has_ages_or_counts(self) -> bool:
         """Whether an age or a count is known beside the bits."""
         return self.age is not None or self.count is not None
+
+    def join(self, later: processes.History) -> History:
+        """Append a later history, as in `paperlib.processes.History`.
+
+        Parameters
+        ----------
+        later : History
+            Of the same pages; ages and counts that only one of both has are NaN for
+            the crawls of the other.
+
+        Returns
+        -------
+        History
+            In the ragged form.
+        """
+        joined = super().join(later)
+        vars(joined).pop("_likelihood_terms", None)  # those of this history
+        starts = self.ragged()[2]
+        more_starts = later.ragged()[2]
+        for name in ("age", "count"):
+            one = getattr(self, name)
+            other = getattr(later, name, None)
+            if one is not None or other is not None:
+                vars(joined)[name] = processes.interleave(
+                    _or_nan(one, self), starts, _or_nan(other, later), more_starts
+                )
+        return joined
 
     def likelihood_terms(
         self,
@@ -144,6 +168,13 @@ class History(processes.History):
 def _flat(values):
     """Numbers of crawls in the ragged form; an empty array if there are none."""
     return _NOTHING if values is None else values.ravel()
+
+
+def _or_nan(values, history):
+    """Numbers of crawls in the ragged form; NaN if there are none."""
+    if values is None:
+        return np.full(history.interval.size, np.nan)
+    return values.ravel()
 
 
 def _trusted(history):
