@@ -8,8 +8,8 @@ The papers: valuetools20 and peva22 (Avrachenkov, Patil, Thoppe 2020, 2022), aaa
 (Upadhyay et al. 2020), www25 (Busa-Fekete et al. 2025), grimes08 (Grimes, Ford 2008).
 
 processes
-    The model of all five: Poisson pages, bits of crawls, `History`; simulated
-    histories, also with the adaptive intervals of grimes08.
+    The model of all five: Poisson pages, the probability that a crawl finds a change,
+    the bits of crawls (`History`), and simulated histories.
 estimators
     Change rates. `online`: LLN, SA, SAM of valuetools20 and peva22. `batch`: MLE,
     moment matching, the bias-reduced estimator of grimes08. `information`: Lemmas 2
@@ -21,7 +21,7 @@ signals
     appendix E of www25.
 freshness
     One page in closed form: share of fresh time at Poisson times and at equal
-    intervals; eq. (1), Lemma 4 and the crawl value of www25.
+    intervals; eq. (1), Lemma 4 and the crawl value of www25 (compiled: `lemma_4`).
 allocation
     Crawl rates that spend a bandwidth: uniform, proportional, and optimal for
     Poisson times, equal intervals (eq. (5) of www25) and thresholds (its Theorem 1).
@@ -29,12 +29,14 @@ schedules
     From crawl rates to crawl times, and to slots of low discrepancy (LDS).
 policies
     Which page to crawl next: Algorithm 1 of www25. While change rates are being
-    learnt: explore-then-commit of aaai20, section 5 of peva22.
+    learnt: explore-then-commit (section 5) and phased epsilon-greedy (section 6.3) of
+    aaai20, section 5 of peva22, the next interval of grimes08 (section 4.1).
 regret
     All pages together, aaai20: utility F, burn-in (Lemma 1), sensitivity (Lemma 4),
     exploration (Lemma 5) and the regret bound (Theorem 1).
 worlds
-    Simulations of www25: draw a world, crawl it by policies, and compare them.
+    Simulations of www25: draw a world, and crawl it by a policy; the objective of
+    eq. (2) is `CrawlRun.freshness`.
 copies
     The copies of a crawler that follows crawl rates, for policies that learn.
 """
@@ -49,6 +51,7 @@ __all__ = [
     "errors",
     "estimators",
     "freshness",
+    "lemma_4",
     "policies",
     "priors",
     "processes",

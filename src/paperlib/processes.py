@@ -221,13 +221,38 @@ def observe(change_times: ArrayLike, crawl_times: ArrayLike) -> History:
     return History(interval, np.diff(end, prepend=start) > 0)
 
 
+def change_probability(
+    change_rate: ArrayLike, *, crawl_rate: ArrayLike | None = None, interval=None
+) -> NDArray:
+    r"""Probability that a crawl finds a change.
+
+    :math:`1 - e^{-\Delta w}` after the interval w; at Poisson times of rate p, eq. (4)
+    of Avrachenkov, Patil, Thoppe (2020),
+
+    .. math:: P = \frac{\Delta}{\Delta + p} .
+
+    Parameters
+    ----------
+    change_rate : array_like, 1/time
+        Non-negative.
+    crawl_rate : array_like, 1/time, optional
+        Rate of Poisson crawls, positive.
+    interval : array_like, time, optional
+        Time since the crawl before instead, positive.
+    """
+    change_rate = checks.numbers("change_rate", change_rate)
+    if interval is not None:
+        return -np.expm1(-change_rate * checks.numbers("interval", interval))
+    return change_rate / (change_rate + checks.numbers("crawl_rate", crawl_rate))
+
+
 def replicate(function: Callable, n_runs: int, *, rng: Any = None) -> list:
     """Call ``function(rng)`` for each run; run i depends on the seed and i alone."""
     streams = np.random.default_rng(rng).spawn(checks.count("n_runs", n_runs))
     return [function(stream) for stream in streams]
 
 
-def _each_run(draw, n_runs, rng):
+def each_run(draw: Callable, n_runs: int | None, rng: Any) -> NDArray:
     """The array draw(generator), or that of each run, stacked."""
     if n_runs is None:
         return draw(np.random.default_rng(rng))
@@ -245,11 +270,7 @@ def simulate_history(
 ) -> History:
     r"""Simulate crawls of Poisson pages, at Poisson times or after given intervals.
 
-    .. math:: P(\mathrm{changed}) = 1 - e^{-\Delta w}
-
-    independently for each crawl after an interval w; for Poisson crawls of
-    rate p this is Delta / (Delta + p) on average, eq. (4) of Avrachenkov,
-    Patil, Thoppe (2020).
+    Each crawl finds a change independently, with `change_probability`.
 
     Parameters
     ----------
@@ -295,70 +316,7 @@ def simulate_history(
         unit = stream.standard_exponential(shape) if poisson else np.ones(shape)
         return np.stack([unit, stream.random(shape)], axis=-1)
 
-    drawn = _each_run(draw, n_runs, rng)
+    drawn = each_run(draw, n_runs, rng)
     length = mean * drawn[..., 0]
-    return History(length, drawn[..., 1] < -np.expm1(-change_rate * length))
-
-
-def simulate_sequential_history(
-    change_rate: ArrayLike,
-    estimate: Callable[[History], ArrayLike],
-    *,
-    initial: ArrayLike,
-    factor: float = 1.0,
-    limits: tuple[float, float],
-    n_crawls: int,
-    n_runs: int | None = None,
-    rng: int | np.random.Generator | None = None,
-) -> tuple[History, NDArray]:
-    r"""Simulate crawls of Poisson pages at a multiple of the estimated period.
-
-    Crawl, estimate, take the next interval within `limits`, crawl: sections
-    4.1 and 5 of Grimes and Ford (2008),
-
-    .. math:: w_{n+1} = \mathrm{factor} / \hat\Delta_n ,
-
-    with the factor 0.8 in section 4.1 and 1 in section 5. The limits are our choice.
-
-    Parameters
-    ----------
-    change_rate : array_like, 1/time
-        One number or one for each page, non-negative.
-    estimate : callable
-        A function of the `History` so far that returns a change rate for each
-        page, 1/time, such as `estimators.mle`. A rate of 0 asks for the longest
-        interval, inf for the shortest.
-    initial : array_like, time
-        The first interval, within the limits; broadcasts with the pages.
-    factor : float, default 1.0
-        The next interval over the estimated period.
-    limits : (float, float), time
-        Shortest and longest interval.
-    n_crawls : int
-        Crawls of each page.
-    n_runs : int, optional
-        Independent runs along a new first axis.
-    rng : None, int or Generator, optional
-        Source of random numbers. Run i depends on the seed and i alone.
-
-    Returns
-    -------
-    history : History
-        Of shape ``(*pages, n_crawls)``, with n_runs before it if given.
-    estimates : ndarray, shape of ``history.changed``, 1/time
-        Estimates after each crawl.
-    """
-    change_rate = checks.numbers("change_rate", change_rate)
-    now = checks.numbers("initial", initial, *limits)
-    factor = checks.number("factor", factor, above=True)
-    shape = (*np.broadcast(change_rate, now).shape, n_crawls)
-    chance = _each_run(lambda stream: stream.random(shape), n_runs, rng)
-    history = History(np.ones_like(chance), np.zeros_like(chance))  # to be filled
-    estimates = np.empty_like(chance)
-    for k in range(n_crawls):
-        history.interval[..., k] = now
-        history.changed[..., k] = chance[..., k] < -np.expm1(-change_rate * now)
-        estimates[..., k] = estimate(history.prefix(k + 1))
-        with np.errstate(divide="ignore"):
-            now = np.divide(factor, estimates[..., k]).clip(*limits)
-    return History(history.interval, history.changed), estimates
+    chance = change_probability(change_rate, interval=length)
+    return History(length, drawn[..., 1] < chance)

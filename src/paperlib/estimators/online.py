@@ -17,7 +17,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from .. import checks
-from ..processes import History
+from ..processes import History, change_probability
 
 
 @dataclass(eq=False)
@@ -113,7 +113,7 @@ class OnlineEstimator:
             Bias, and RMSE.
         """
         rate = checks.number("change_rate", change_rate)
-        q = rate / (rate + self.crawl_rate)
+        q = change_probability(rate, crawl_rate=self.crawl_rate)
         return np.transpose([*self._moments(rate, q, n_crawls)])
 
 

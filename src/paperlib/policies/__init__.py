@@ -2,11 +2,12 @@
 
 Of Busa-Fekete et al. (2025): `Greedy`, `GreedyCIS`, `GreedyNCIS`, `GreedyCISPlus`
 (Algorithm 1), `ArgMax` for any crawl value, and `Rates` (LDS). While change rates are
-being learnt:
-`ExploreThenCommit` and `PhasedEpsilonGreedy` of Upadhyay et al. (2020), and
-`reoptimise`, section 5 of Avrachenkov, Patil, Thoppe (2022).
+being learnt: `ExploreThenCommit` and `PhasedEpsilonGreedy` of Upadhyay et al. (2020),
+`reoptimise`, section 5 of Avrachenkov, Patil, Thoppe (2022), and `next_interval`,
+section 4.1 of Grimes and Ford (2008).
 """
 
+from .adaptive import next_interval, simulate_sequential_history
 from .arg_max import ArgMax
 from .fixed_rates import Rates
 from .greedy import Greedy, GreedyCIS, GreedyCISPlus, GreedyNCIS
@@ -27,5 +28,7 @@ __all__ = [
     "LearningRun",
     "PhasedEpsilonGreedy",
     "Rates",
+    "next_interval",
     "reoptimise",
+    "simulate_sequential_history",
 ]
