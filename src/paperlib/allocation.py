@@ -383,17 +383,9 @@ def _interval_rates(start, d, v):
     return rate
 
 
-def _thresholds(share, *rates):
-    """Thresholds at which the values reach a share of their limit, and psi there."""
-    at, psi = _each_threshold(share, *rates)
-    if np.isnan(at).any():
-        raise ConvergenceError("the search of a threshold must end, and did not")
-    return at, psi
-
-
 @compiled
-def _each_threshold(share, change_rate, false_rate, alpha, gamma, beta):
-    """`threshold` of each page."""
+def _thresholds(share, change_rate, false_rate, alpha, gamma, beta):
+    """Thresholds at which values reach a share of their limit, and psi there."""
     at = np.empty(share.size)
     psi = np.empty(share.size)
     for i in range(share.size):

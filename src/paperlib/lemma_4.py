@@ -45,9 +45,9 @@ MANY, FAR, MOST_SIGNALS = 8.0, 0.1, 1e5
 VALUE_ERROR = 1e-13
 # Newton's method needs some ten steps. Where it does not, bisection of the exponents of
 # floating-point numbers ends within 80 more.
-NEWTON_STEPS, MOST_STEPS = 50, 200
+NEWTON_STEPS, MOST_STEPS = 50, 130
 LEAST_LEFT = 0.1  # a step leaves at least this share of iota, of exp(-alpha iota)
-TINY = 1e-300
+TINY = 1e-300  # a time that is shorter than any
 # Upper bounds are larger by some roundings, so that they hide no tie.
 ABOVE = 1 + 1e-14
 
@@ -182,15 +182,14 @@ def threshold(share, change_rate, false_rate, alpha, gamma, beta):
     """Effective time at which V reaches a share of its limit, and psi there.
 
     By Newton's method from the time without signals. V is a convex function of
-    exp(-alpha iota), so that it converges from anywhere, but it may take long. Then
-    the bracket of the steps is bisected. inf for shares of 1 and more; NaN if the
-    search fails.
+    exp(-alpha iota), so that it converges from anywhere, but it may take long: then
+    the exponents of the bracket are bisected. inf for shares of 1 and more.
     """
     if not share < 1.0:
         return np.inf, np.inf
     goal = share / change_rate
     iota = inverse_value(share) / change_rate
-    low = 0.0
+    low = TINY
     high = np.inf
     for k in range(MOST_STEPS):
         rates = change_rate, false_rate, alpha, gamma, beta
@@ -198,7 +197,7 @@ def threshold(share, change_rate, false_rate, alpha, gamma, beta):
         slope = psi * math.exp(-alpha * iota)
         rest = goal - value
         if abs(rest) <= VALUE_ERROR * (goal + slope):
-            return iota, psi
+            break
         if rest > 0.0:
             low = iota
         else:
@@ -206,10 +205,8 @@ def threshold(share, change_rate, false_rate, alpha, gamma, beta):
         step = math.log1p(-min(rest / slope, 1 - LEAST_LEFT)) / alpha
         iota = max(iota - step, LEAST_LEFT * iota)
         if k > NEWTON_STEPS and high < np.inf:
-            iota = math.sqrt(max(low, TINY)) * math.sqrt(high)
-            if not low < iota < high:  # neighbours
-                return iota, psi
-    return np.nan, np.nan
+            iota = math.sqrt(low) * math.sqrt(high)
+    return iota, psi
 
 
 # ---- bounds of the value from a state

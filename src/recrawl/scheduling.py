@@ -167,7 +167,7 @@ def schedule(
         Crawls a day, or what they may cost a day.
     policy : {"interval", "thresholds"}, default "interval"
         Crawls at equal intervals (`allocation.optimal`), or
-        `allocation.optimal_thresholds`. The latter needs the columns recall
+        `paperlib.allocation.optimal_thresholds`. The latter needs the columns recall
         and false_rate (1/day) and writes the columns threshold and signal_days
         (days): a page is to be crawled when the time since its last crawl plus
         signal_days for each signal since then reaches the threshold; due is when

@@ -189,6 +189,7 @@ def _moments(interval, changed, offsets):
     return rate
 
 
+@_compiled
 def replace_degenerate(rate, interval, offsets):
     """Write finite rates over 0 and inf, those of Cho and Garcia-Molina.
 

@@ -36,7 +36,7 @@ class Source:
     path : path or sequence of path
         Files, also gzipped, and folders that hold files at any depth.
     format : str
-        A name in `recrawl.FORMATS`; "auto" recognises files by their first
+        A name in `recrawl.formats.FORMATS`; "auto" recognises files by their first
         bytes.
     columns : mapping from str to str, optional
         For tables: the column to take for each of ours, such as

@@ -49,10 +49,10 @@ class History(processes.History):
         the age of the oldest change that was counted: nothing is known of the
         time before. The first fetch of a page, which ends no interval, can be
         entered as a changed crawl whose interval is its age; but not for estimates
-        from bits alone, nor for the bias reduction of `estimators.last_modified`,
-        because this interval is not one that was chosen. An age known to the day
-        alone, between a and b, is two crawls: one that found no change after the
-        time a, and one that found a change, by its bit alone, after b - a.
+        from bits alone, because this interval is not one that was chosen. An age
+        known to the day alone, between a and b, is two crawls: one that found no
+        change after the time a, and one that found a change, by its bit alone, after
+        b - a.
     count : array_like, same shape, optional
         Number of changes since the crawl before, or since the `age` that goes
         with it; whole, NaN where unknown. A feed that shows what is newer than a
