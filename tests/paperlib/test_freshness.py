@@ -301,6 +301,18 @@ PAGES = SignalledPages([1.0, 2.0], 1.0, 0.5, 0.1)
          "terms must be a positive integer, got 0"),
         (lambda: freshness.mean_crawl_interval(-1.0, PAGES),
          "threshold must be non-negative, got -1.0"),
+        (lambda: freshness.poisson_time(1.0, 1.0, -5.0),
+         "duration must be non-negative and finite, got -5.0"),
+        (lambda: freshness.interval_time(1.0, 1.0, [1.0, np.nan]),
+         "duration must be non-negative and finite, got nan at index (1,)"),
+        (lambda: freshness.poisson_time(1.0, 1.0, np.inf),
+         "duration must be non-negative and finite, got inf"),
+        (lambda: freshness.poisson_time(1.0, 1.0, 5.0, initial=7.0),
+         "initial must be in [0, 1], got 7.0"),
+        (lambda: freshness.interval_time(1.0, 1.0, 5.0, phase=1.5),
+         "phase must be in [0, 1], got 1.5"),
+        (lambda: freshness.probability(-1.0, 0, PAGES),
+         "elapsed must be non-negative and finite, got -1.0"),
     ],
 )  # fmt: skip
 def test_refuses(call, message):

@@ -317,3 +317,11 @@ def test_fixed_rates_follow_low_discrepancy():
 def test_refuses(call, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         call()
+
+
+def test_no_pages_are_refused_where_they_are_made():
+    """A slot of no pages would have no page to crawl."""
+    message = "change_rate must have at least one page, got none"
+    for pages in (([], []), ([7.5], [])):
+        with pytest.raises(ValueError, match=message):
+            SignalledPages(*pages)

@@ -168,6 +168,14 @@ ZEROS = "crawl_rate must be positive for at least one page, got 0.0"
         (lambda: schedules.low_discrepancy(np.inf, 5), f"{NEGATIVE} inf"),
         (lambda: schedules.low_discrepancy([0.0, 0.0], 5), ZEROS),
         (
+            lambda: schedules.low_discrepancy(1.0, 2.5),
+            "n_slots must be a non-negative integer, got 2.5",
+        ),
+        (
+            lambda: schedules.low_discrepancy(1.0, -1),
+            "n_slots must be a non-negative integer, got -1",
+        ),
+        (
             lambda: schedules.poisson(1.0, 0.0),
             "duration must be positive and finite, got 0.0",
         ),
