@@ -335,3 +335,42 @@ def test_affinity_refuses():
         affinity(1.0, -1.0, [1.0])
     with pytest.raises(ValueError, match=re.escape("got inf at index (1,)")):
         affinity(1.0, 2.0, [1.0, np.inf])
+
+
+# ------------------------------ arrays of any kind
+
+FORMS = {
+    "list": np.ndarray.tolist,
+    "Series": lambda x: pd.Series(x, index=range(x.size - 1, -1, -1)),
+    "single": np.float32,
+    "strided": lambda x: np.repeat(x, 2)[::2],
+    "nothing masked": np.ma.masked_array,
+}
+RATE, SHARE = np.array([0.5, 2.0, 0.25]), np.array([0.5, 0.25, 0.75])
+INTERVAL, ROUNDS = np.array([1.0, 2.0, 0.5, 4.0]), np.array([4.0, 8.0, 16.0])
+SIGNALLED = SignalledPages(RATE, 1.0, SHARE, 0.25)
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda c: affinity(0.5, 0.25, c(INTERVAL)),
+        lambda c: [pages.recall for pages in corrupt(SIGNALLED, c(SHARE), rng=1)],
+        lambda c: [pages.false_rate for pages in corrupt(SIGNALLED, c(SHARE), rng=1)],
+        lambda c: explore_then_commit(
+            etc(),
+            c(RATE),
+            c(SHARE),
+            2.0,
+            exploration=c(ROUNDS),
+            horizon=c(ROUNDS * 4),
+            rng=1,
+        ),
+    ],
+    ids=["affinity", "recall", "false_rate", "explore_then_commit"],
+)
+def test_any_kind_of_array_gives_what_a_plain_one_gives(call, form):
+    got = call(form)
+    assert not isinstance(got, np.ma.MaskedArray)
+    assert_array_equal(got, call(np.copy))
