@@ -100,7 +100,7 @@ def best_exploration(
     ----------
     regret : array_like, shape (n_runs, n, k)
         Regret of n lengths of exploration at k horizons, as from
-        `policies.explore_then_commit`.
+        `explore_then_commit`.
     exploration : array_like, shape (n,), time
         The lengths, rising; at least three.
 
@@ -151,7 +151,7 @@ def compare(
         Function of those pages and a Generator: a dictionary of policies by
         name, as for `crawl`.
     bandwidth : float or tuple, 1/time
-        As in `slot_times`.
+        As in `worlds.slot_times`.
     horizon : float, time
         End of the worlds.
     n_runs : int
