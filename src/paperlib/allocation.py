@@ -185,7 +185,7 @@ def spend(
     def excess(v):
         return rates(v).sum() / bandwidth - 1
 
-    low = high = guess
+    low = high = float(guess)
     while excess(low) > 0:
         low /= 2
     while excess(high) < 0:

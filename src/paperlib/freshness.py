@@ -325,8 +325,9 @@ def fresh_time(threshold: ArrayLike, pages: SignalledPages) -> NDArray:
 @np.errstate(all="ignore")  # infinite times, pages that never change
 def _lemma_4(name, time, n_signals, pages, terms=np.inf):
     """V / mu, psi and w of pages, with the name of the time for an error."""
-    time = np.asarray(time, dtype=float)
+    time = checks.floats(name, time)
     checks.require(name, time, "non-negative", time >= 0)
+    n_signals = checks.numbers("n_signals", n_signals)
     alpha, gamma, beta = lemma_4_rates(pages, terms)
     every = np.vectorize(lemma_4, otypes="ddd")
     rates = pages.change_rate, pages.false_rate, alpha, gamma

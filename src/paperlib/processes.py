@@ -161,7 +161,8 @@ def _checked_offsets(offsets, interval):
     """Offsets as int64, of pages whose crawls have these intervals."""
     offsets = np.asarray(offsets)
     steps = np.diff(offsets, prepend=0, append=interval.size)
-    rises = not steps[0] and not steps[-1] and (steps >= 0).all()
+    one_axis = offsets.ndim == 1 and offsets.size > 0
+    rises = one_axis and not steps[0] and not steps[-1] and (steps >= 0).all()
     if offsets.dtype.kind not in "iu" or interval.ndim != 1 or not rises:
         rule = "must be integers that rise from 0 to the number of crawls"
         got = f"got {offsets} beside intervals of shape {interval.shape}"

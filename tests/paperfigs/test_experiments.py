@@ -1,10 +1,24 @@
-"""Experiments with several numbers of pages."""
+"""How the experiments of the papers are run and compared."""
+
+import itertools
+import re
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
 
 from paperfigs import experiments
+from paperfigs.experiments import affinity, compare, corrupt, explore_then_commit
+from paperlib import allocation, estimators, regret
+from paperlib.policies import ExploreThenCommit, Greedy, GreedyNCIS, Rates
+from paperlib.signals import SignalledPages
+from paperlib.worlds import crawl, draw_world
+from tests import plain
+
+# ------------------------------ several numbers of pages
 
 
 def test_windows_are_weighed_run_by_run():
@@ -16,8 +30,8 @@ def test_windows_are_weighed_run_by_run():
     }
     means = experiments.window_mean(windows, [0.25, 0.75])
     assert means.keys() == {5}
-    np.testing.assert_array_equal(means[5]["steady"], [0.5, 0.7])
-    np.testing.assert_allclose(means[5]["greedy"], [0.75, 0.5], rtol=1e-15)
+    assert_array_equal(means[5]["steady"], [0.5, 0.7])
+    assert_allclose(means[5]["greedy"], [0.75, 0.5], rtol=1e-15)
 
 
 def test_a_run_depends_on_seed_size_and_number_alone():
@@ -53,8 +67,8 @@ def test_the_best_exploration_of_a_parabola():
     values = parabolas(LENGTH, HORIZON, [1.0, 2.0, 6.0])
     values[:, LENGTH[:, np.newaxis] > HORIZON] = np.nan
     at, least = experiments.best_exploration(values, LENGTH)
-    np.testing.assert_allclose(at, np.exp(0.3) * np.sqrt(HORIZON), rtol=1e-10)
-    np.testing.assert_allclose(least, 3.0 * np.sqrt(HORIZON), rtol=1e-10)
+    assert_allclose(at, np.exp(0.3) * np.sqrt(HORIZON), rtol=1e-10)
+    assert_allclose(least, 3.0 * np.sqrt(HORIZON), rtol=1e-10)
 
 
 def test_the_best_exploration_at_an_end_of_the_grid_is_not_known():
@@ -65,10 +79,298 @@ def test_the_best_exploration_at_an_end_of_the_grid_is_not_known():
     values = parabolas(exploration, horizon, [1.0])
     values[..., -1] = np.nan  # a horizon shorter than every exploration
     at, least = experiments.best_exploration(values, exploration)
-    np.testing.assert_array_equal(np.isnan(at), [True, False, False, True, True])
-    np.testing.assert_array_equal(np.isnan(least), np.isnan(at))
+    assert_array_equal(np.isnan(at), [True, False, False, True, True])
+    assert_array_equal(np.isnan(least), np.isnan(at))
 
 
 def test_the_best_exploration_needs_three_lengths_that_rise():
     with pytest.raises(ValueError, match="exploration must rise, at least 3 numbers"):
         experiments.best_exploration([[[1.0]] * 3], [10.0, 1.0, 100.0])
+
+
+# ------------------------------ policies in the same worlds
+
+
+def draw(rng, n_pages=15):
+    numbers = rng.random(n_pages), rng.random(n_pages)
+    recall, false_rate = rng.beta(0.25, 0.25, n_pages), rng.uniform(0.1, 0.6, n_pages)
+    return SignalledPages(*numbers, recall, false_rate)
+
+
+def first_page(time, signals, crawl):
+    """A policy that crawls nothing else."""
+    return np.zeros(time.size, dtype=int)
+
+
+def greedy_family(pages, rng):
+    return {"greedy": Greedy(pages), "ncis": GreedyNCIS(pages)}
+
+
+def test_a_run_of_a_comparison_depends_on_the_seed_and_its_number_alone():
+    five, three = (
+        compare(draw, greedy_family, 5.0, 20.0, n_runs=n, rng=3) for n in (5, 3)
+    )
+    for name, freshness in five.items():
+        assert np.unique(freshness).size == 5
+        assert_array_equal(freshness[:3], three[name])
+    assert not (five["greedy"] == five["ncis"]).any()
+
+
+def test_a_comparison_runs_the_same_policies_in_every_run_and_changes_none():
+    policies = {"first": first_page}
+    result = compare(draw, lambda pages, rng: policies, 5.0, 20.0, n_runs=3, rng=3)
+    assert np.unique(result["first"]).size == 3
+    assert set(policies) == {"first"}
+
+
+def test_a_comparison_is_draws_and_crawls_of_four_streams():
+    def numbers(pages):
+        best = allocation.optimal_interval(pages.change_rate, pages.importance, 5.0)
+        return {"bound": best.freshness}
+
+    def noisy(pages):
+        return {"ncis": GreedyNCIS(pages, discard_window=0.1)}
+
+    def policies(pages, rng):
+        return {"rates": Rates(rng.random(15))} | noisy(pages)
+
+    borders, windows = [5.0, 10.0, 20.0], (lambda run: run.window_freshness)
+    result = compare(
+        draw,
+        policies,
+        5.0,
+        20.0,
+        n_runs=3,
+        rng=5,
+        keep=windows,
+        borders=borders,
+        numbers=numbers,
+        delayed=noisy,
+        delays={
+            "soon": lambda rng, n: rng.random(n),
+            "drawn": lambda rng, n: rng.exponential(2.0, n),
+        },
+    )
+    assert result["bound"].shape == (3,)
+    for k, stream in enumerate(np.random.default_rng(5).spawn(3)):
+        of_pages, of_world, of_policies, of_delays = stream.spawn(4)
+        world = draw_world(draw(of_pages), 20.0, rng=of_world)
+        chosen, n = policies(world.pages, of_policies), world.sent.size
+        assert result["bound"][k] == numbers(world.pages)["bound"]
+        soon = world.delayed(of_delays.random(n))
+        drawn = world.delayed(of_delays.exponential(2.0, n))
+        by_hand = {
+            "rates": crawl(world, chosen["rates"], 5.0, borders=borders),
+            "ncis": crawl(world, chosen["ncis"], 5.0, borders=borders),
+            "ncis, soon": crawl(soon, chosen["ncis"], 5.0, borders=borders),
+            "ncis, drawn": crawl(drawn, chosen["ncis"], 5.0, borders=borders),
+        }
+        for name, run in by_hand.items():
+            assert_array_equal(result[name][k], run.window_freshness)
+
+
+# ------------------------------ corrupted beliefs
+
+
+def test_a_share_of_the_beliefs_is_uniform_noise():
+    precision, recall = np.random.default_rng(1).uniform(0.2, 0.95, (2, 50_000))
+    quality = {"precision": precision, "recall": recall}
+    pages = SignalledPages.from_precision(0.1, 1.0, **quality)
+    right, half, noise = corrupt(pages, [0.0, 0.5, 1.0], rng=2)
+    drawn = np.random.default_rng(2).random((2, 50_000))
+    for name, uniform in zip(("precision", "recall"), drawn, strict=True):
+        true, all_noise = getattr(pages, name), getattr(noise, name)
+        least = 0.01 if name == "precision" else 0.0
+        assert_allclose(getattr(right, name), true, rtol=1e-12)
+        assert_allclose(all_noise, np.maximum(uniform, least), rtol=1e-12)
+        assert_allclose(getattr(half, name), (true + uniform) / 2, rtol=1e-12)
+        assert stats.kstest(uniform, "uniform").pvalue > 0.001
+    assert abs(np.corrcoef(drawn)[0, 1]) < 0.02
+
+
+def test_corrupted_beliefs_keep_change_rates_and_the_least_precision():
+    pages = SignalledPages(0.7, [1.0, 2.0, 3.0], [0.0, 0.0, 1.0], [0.0, 0.3, 0.0])
+    for believed in corrupt(pages, [0.0, 0.3, 1.0], least_precision=0.4, rng=1):
+        assert_array_equal(believed.change_rate, pages.change_rate)
+        assert_array_equal(believed.importance, pages.importance)
+        assert (believed.precision[believed.recall > 0] > 0.4 - 1e-12).all()
+
+
+# ------------------------------ many lengths of exploration
+
+CHANGE = np.array([0.2, 0.5, 1.0, 3.0, 0.8, 0.3, 4.9, 0.15])
+IMPORTANCE = np.array([1.0, 4.0, 0.5, 2.0, 6.0, 0.2, 3.0, 1.0])
+PAGES = (CHANGE, IMPORTANCE, 4.0)  # one round takes 2
+
+etc = partial(ExploreThenCommit, bounds=(0.1, 5.0))
+
+
+def agree(one, other):
+    """Means within 5 standard errors of their difference."""
+    se = np.sqrt(np.var(one, axis=0) / len(one) + np.var(other, axis=0) / len(other))
+    assert (np.abs(np.mean(one, axis=0) - np.mean(other, axis=0)) <= 5 * se).all()
+
+
+@pytest.mark.parametrize("explore", ["interval", "rate"])
+@pytest.mark.parametrize("exploration", [1.5, 6.9, 28.0])
+@pytest.mark.parametrize("plan", [allocation.optimal_poisson, allocation.uniform])
+def test_one_length_is_the_expected_regret_of_the_policy(explore, exploration, plan):
+    rules = {"estimator": estimators.mle, "allocation": plan, "explore": explore}
+    policy = etc(exploration=exploration, **rules)
+    options, lengths = {"n_runs": 4, "rng": 10}, {"exploration": [exploration]}
+    horizon = [31.0, 50.0, 1e4]  # to simulate the third would take long
+    got = explore_then_commit(policy, *PAGES, horizon=horizon, **lengths, **options)
+    assert got.shape == (4, 1, 3)
+    for k, end in enumerate(horizon[:2]):
+        run = policy.run(*PAGES, end, **options)
+        found = run.regret[:, -1]
+        assert_allclose(got[:, 0, k], found, rtol=1e-9, atol=1e-9)
+
+
+def test_many_lengths_have_the_mean_of_each_alone():
+    lengths, options = [4.0, 10.0, 40.0], {"horizon": [30.0, 200.0], "n_runs": 100}
+    explored = partial(explore_then_commit, etc(), *PAGES, **options)
+    many = explored(exploration=lengths, rng=1)
+    assert np.isnan(many).tolist() == [[[False] * 2] * 2 + [[True, False]]] * 100
+    for k, length in enumerate(lengths):
+        alone, known = explored(exploration=[length], rng=2), ~np.isnan(many[0, k])
+        agree(many[:, k, known], alone[:, 0, known])
+
+
+def test_the_bound_of_theorem_1_holds():
+    rng, horizon = np.random.default_rng(8), np.array([3000.0, 3e4])
+    bounds = {"bounds": (0.5, 1.0)}
+    change, importance = rng.uniform(0.5, 1.0, 20), rng.lognormal(0, 1, 20)
+    exploration = regret.optimal_exploration(20, 40.0, horizon=horizon, **bounds)
+    options = {"exploration": exploration, "horizon": horizon}
+    runs = explore_then_commit(
+        ExploreThenCommit(**bounds),
+        change,
+        importance,
+        40.0,
+        **options,
+        n_runs=30,
+        rng=9,
+    )
+    bound = (
+        regret.regret_bound(importance, 40.0, **options, **bounds) / importance.sum()
+    )
+    assert (bound < horizon).all()  # it says something
+    assert (np.diagonal(runs, axis1=1, axis2=2) <= bound).mean() >= 0.9
+
+
+lengths = partial(explore_then_commit, etc(), horizon=99.0)
+RISE = "exploration in rounds must rise, at least 1 numbers, got"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: lengths(*PAGES[:2], 0.0, exploration=[6.0]),
+            "bandwidth must be positive and finite, got 0.0",
+        ),
+        (lambda: lengths(*PAGES, exploration=[6.0, 4.0]), f"{RISE} [3. 2.]"),
+        (lambda: lengths(*PAGES, exploration=[6.0, 6.1]), f"{RISE} [3. 3.]"),
+    ],
+)
+def test_lengths_of_exploration_must_rise(call, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        call()
+
+
+# ------------------------------ affinity, Lemma 2
+
+INTERVALS = [0.3, 2.0, 0.01, 5.0, 1.0, 0.7]
+
+
+def probabilities(rate, interval):
+    """Probability of each of the 2^n sequences of bits."""
+    unchanged = np.exp(-rate * np.asarray(interval))
+    sequences = itertools.product((False, True), repeat=len(interval))
+    return np.array([np.where(z, 1 - unchanged, unchanged).prod() for z in sequences])
+
+
+def test_affinity_is_the_plain_product_and_the_sum_over_all_sequences():
+    rng = np.random.default_rng(4)
+    for _ in range(30):
+        w, (rate, other) = 10 ** rng.uniform(-1, 1, 50), 10 ** rng.uniform(-0.3, 0.3, 2)
+        expected = plain.affinity(rate, other, w)
+        assert_allclose(affinity(rate, other, w), expected, rtol=1e-12)
+    found = affinity(0.8, 2.5, INTERVALS)
+    for n in range(1, len(INTERVALS) + 1):
+        both = [probabilities(rate, INTERVALS[:n]) for rate in (0.8, 2.5)]
+        assert found[n - 1] == pytest.approx(np.sqrt(np.prod(both, axis=0)).sum())
+
+
+@pytest.mark.parametrize("other", [0.81, 1.2, 10.0, 1e9, 0.0])
+def test_the_error_of_the_best_test_lies_between_the_bounds(other):
+    both = [probabilities(rate, INTERVALS) for rate in (0.8, other)]
+    error = np.min(both, axis=0).sum() / 2
+    rho = affinity(0.8, other, INTERVALS)[-1]
+    assert (1 - np.sqrt(1 - rho**2)) / 2 <= error <= rho / 2
+
+
+def test_affinity_is_symmetric_falls_and_has_no_unit():
+    rng = np.random.default_rng(6)
+    interval = 10.0 ** rng.uniform(-3, 3, (5, 40))
+    rate, other = 10.0 ** rng.uniform(-1, 1, (2, 5, 1))
+    found = affinity(rate, other, interval)
+    assert found.shape == interval.shape
+    assert (np.diff(found) <= 0).all()
+    assert ((found >= 0) & (found <= 1)).all()
+    assert_allclose(found, affinity(other, rate, interval), rtol=1e-12)
+    assert_allclose(found, affinity(rate / 60, other / 60, 60 * interval), rtol=1e-12)
+    # the plain factor is rounded to more than 1
+    assert affinity(2.3309067251321434, 2.3309067251344744, [1.0]) == 1.0
+    assert_allclose(affinity(0.0, 0.0, INTERVALS), 1.0)
+    # a page that never changes, against rate 1
+    assert_allclose(affinity(0.0, 1.0, INTERVALS), np.exp(-np.cumsum(INTERVALS) / 2))
+
+
+def test_affinity_refuses():
+    with pytest.raises(ValueError, match="change_rate must be non-negative"):
+        affinity(-1.0, 1.0, [1.0])
+    with pytest.raises(ValueError, match="other_rate must be non-negative"):
+        affinity(1.0, -1.0, [1.0])
+    with pytest.raises(ValueError, match=re.escape("got inf at index (1,)")):
+        affinity(1.0, 2.0, [1.0, np.inf])
+
+
+# ------------------------------ arrays of any kind
+
+FORMS = {
+    "list": np.ndarray.tolist,
+    "Series": lambda x: pd.Series(x, index=range(x.size - 1, -1, -1)),
+    "single": np.float32,
+    "strided": lambda x: np.repeat(x, 2)[::2],
+    "nothing masked": np.ma.masked_array,
+}
+RATE, SHARE = np.array([0.5, 2.0, 0.25]), np.array([0.5, 0.25, 0.75])
+INTERVAL, ROUNDS = np.array([1.0, 2.0, 0.5, 4.0]), np.array([4.0, 8.0, 16.0])
+SIGNALLED = SignalledPages(RATE, 1.0, SHARE, 0.25)
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda c: affinity(0.5, 0.25, c(INTERVAL)),
+        lambda c: [pages.recall for pages in corrupt(SIGNALLED, c(SHARE), rng=1)],
+        lambda c: [pages.false_rate for pages in corrupt(SIGNALLED, c(SHARE), rng=1)],
+        lambda c: explore_then_commit(
+            etc(),
+            c(RATE),
+            c(SHARE),
+            2.0,
+            exploration=c(ROUNDS),
+            horizon=c(ROUNDS * 4),
+            rng=1,
+        ),
+    ],
+    ids=["affinity", "recall", "false_rate", "explore_then_commit"],
+)
+def test_any_kind_of_array_gives_what_a_plain_one_gives(call, form):
+    got = call(form)
+    assert not isinstance(got, np.ma.MaskedArray)
+    assert_array_equal(got, call(np.copy))

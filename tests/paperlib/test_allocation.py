@@ -428,9 +428,10 @@ def test_thresholds_of_pages_far_from_typical_ones():
 
 def test_rates_that_do_not_spend_the_bandwidth_are_an_error():
     """Signals are 1e8 times as frequent as changes: crawl values are rounding."""
-    page = SignalledPages([1.57e-07], [0.000104], [0.79], [19.6])
-    with pytest.raises(ConvergenceError, match=r"rates must spend 0\.657, got 0\.65"):
-        optimal_thresholds(page, 0.657)
+    page = SignalledPages([3.8e-05], [7.3e-07], [0.41], [5000.0])
+    message = r"rates must spend 78\.0, got 78\.0000001"
+    with pytest.raises(ConvergenceError, match=message):
+        optimal_thresholds(page, 78.0)
 
 
 def test_the_inverse_of_the_value_without_signals():

@@ -2,6 +2,7 @@
 
 import importlib
 import re
+import sys
 import types
 from pathlib import Path
 
@@ -20,6 +21,7 @@ def run_module(path, text, monkeypatch):
     """Run a module of a package, and offer its names there, as the recipe says."""
     name = path.removeprefix("src/").removesuffix(".py").replace("/", ".")
     module = types.ModuleType(name)
+    monkeypatch.setitem(sys.modules, name, module)
     exec(text, vars(module))
     package = importlib.import_module(name.rpartition(".")[0])
     for public, member in vars(module).items():

@@ -1,4 +1,4 @@
-"""Fisher information, asymptotic variances, affinity, and the radius of Lemma 3."""
+"""Fisher information, asymptotic variances, blocks of Lemma 2, radius of Lemma 3."""
 
 import itertools
 import re
@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose
 
 from paperlib.estimators import (
     LLN,
-    affinity,
     block_share,
     confidence_radius,
     disjoint_blocks,
@@ -25,13 +24,6 @@ def random_pairs(n=40):
     """Pairs of a change rate and a crawl rate."""
     rng = np.random.default_rng(3)
     return [(5.0, 3.0), (0.5, 0.25), *10 ** rng.uniform(-3, 3, (n, 2))]
-
-
-def probabilities(rate, interval):
-    """Probability of each of the 2^n sequences of bits."""
-    unchanged = np.exp(-rate * np.asarray(interval))
-    sequences = itertools.product((False, True), repeat=len(interval))
-    return np.array([np.where(z, 1 - unchanged, unchanged).prod() for z in sequences])
 
 
 def test_information_is_the_plain_one():
@@ -53,48 +45,6 @@ def test_estimates_have_their_asymptotic_variances(d, p):
         assert variance == pytest.approx(expected[name], rel=tolerance)
     _, root = LLN(p).moments(d, [100_000])
     assert root[0] ** 2 * 100_000 == pytest.approx(expected["LLN"], rel=1e-3)
-
-
-# ---------------------------------------------------------------------- affinity
-
-INTERVALS = [0.3, 2.0, 0.01, 5.0, 1.0, 0.7]
-
-
-def test_affinity_is_the_plain_product_and_the_sum_over_all_sequences():
-    rng = np.random.default_rng(4)
-    for _ in range(30):
-        w, (rate, other) = 10 ** rng.uniform(-1, 1, 50), 10 ** rng.uniform(-0.3, 0.3, 2)
-        expected = plain.affinity(rate, other, w)
-        assert_allclose(affinity(rate, other, w), expected, rtol=1e-12)
-    found = affinity(0.8, 2.5, INTERVALS)
-    for n in range(1, len(INTERVALS) + 1):
-        both = [probabilities(rate, INTERVALS[:n]) for rate in (0.8, 2.5)]
-        assert found[n - 1] == pytest.approx(np.sqrt(np.prod(both, axis=0)).sum())
-
-
-@pytest.mark.parametrize("other", [0.81, 1.2, 10.0, 1e9, 0.0])
-def test_the_error_of_the_best_test_lies_between_the_bounds(other):
-    both = [probabilities(rate, INTERVALS) for rate in (0.8, other)]
-    error = np.min(both, axis=0).sum() / 2
-    rho = affinity(0.8, other, INTERVALS)[-1]
-    assert (1 - np.sqrt(1 - rho**2)) / 2 <= error <= rho / 2
-
-
-def test_affinity_is_symmetric_falls_and_has_no_unit():
-    rng = np.random.default_rng(6)
-    interval = 10.0 ** rng.uniform(-3, 3, (5, 40))
-    rate, other = 10.0 ** rng.uniform(-1, 1, (2, 5, 1))
-    found = affinity(rate, other, interval)
-    assert found.shape == interval.shape
-    assert (np.diff(found) <= 0).all()
-    assert ((found >= 0) & (found <= 1)).all()
-    assert_allclose(found, affinity(other, rate, interval), rtol=1e-12)
-    assert_allclose(found, affinity(rate / 60, other / 60, 60 * interval), rtol=1e-12)
-    # the plain factor is rounded to more than 1
-    assert affinity(2.3309067251321434, 2.3309067251344744, [1.0]) == 1.0
-    assert_allclose(affinity(0.0, 0.0, INTERVALS), 1.0)
-    # a page that never changes, against rate 1
-    assert_allclose(affinity(0.0, 1.0, INTERVALS), np.exp(-np.cumsum(INTERVALS) / 2))
 
 
 # ---------------------------------------------- the constructive part of Lemma 2
@@ -185,8 +135,6 @@ GOOD = History([1.0, 2.0], [True, False])
     [
         (lambda: fisher_information(0.0, crawl_rate=1.0), "change_rate must be"),
         (lambda: fisher_information(1.0, crawl_rate=0.0), "crawl_rate must be"),
-        (lambda: affinity(-1.0, 1.0, [1.0]), "change_rate must be non-negative"),
-        (lambda: affinity(1.0, 2.0, [1.0, np.inf]), "got inf at index (1,)"),
         (lambda: confidence_radius(GOOD, max_rate=0.0), "max_rate must be positive"),
         (lambda: confidence_radius(GOOD, max_rate=1.0, level=1.5), "level must be in"),
     ],

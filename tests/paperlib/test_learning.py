@@ -15,7 +15,6 @@ from paperlib.copies import POISSON, REGULAR, ROUNDS, Copies, Schedule
 from paperlib.policies import (
     ExploreThenCommit,
     PhasedEpsilonGreedy,
-    explore_then_commit,
     reoptimise,
 )
 from paperlib.processes import simulate_history
@@ -304,35 +303,6 @@ def test_one_phase_is_explore_then_commit(explore):
     same(doubled.run(*PAGES, 40.0, n_runs=3, rng=20), run)
 
 
-# ------------------------------ many lengths of exploration
-
-
-@explores
-@pytest.mark.parametrize("exploration", [1.5, 6.9, 28.0])
-@pytest.mark.parametrize("plan", [allocation.optimal_poisson, allocation.uniform])
-def test_one_length_is_the_expected_regret_of_the_policy(explore, exploration, plan):
-    rules = {"estimator": estimators.mle, "allocation": plan, "explore": explore}
-    policy = etc(exploration=exploration, **rules)
-    options, lengths = {"n_runs": 4, "rng": 10}, {"exploration": [exploration]}
-    horizon = [31.0, 50.0, 1e4]  # to simulate the third would take long
-    got = explore_then_commit(policy, *PAGES, horizon=horizon, **lengths, **options)
-    assert got.shape == (4, 1, 3)
-    for k, end in enumerate(horizon[:2]):
-        run = policy.run(*PAGES, end, **options)
-        found = run.regret[:, -1]
-        np.testing.assert_allclose(got[:, 0, k], found, rtol=1e-9, atol=1e-9)
-
-
-def test_many_lengths_have_the_mean_of_each_alone():
-    lengths, options = [4.0, 10.0, 40.0], {"horizon": [30.0, 200.0], "n_runs": 100}
-    explored = partial(explore_then_commit, etc(), *PAGES, **options)
-    many = explored(exploration=lengths, rng=1)
-    assert np.isnan(many).tolist() == [[[False] * 2] * 2 + [[True, False]]] * 100
-    for k, length in enumerate(lengths):
-        alone, known = explored(exploration=[length], rng=2), ~np.isnan(many[0, k])
-        agree(many[:, k, known], alone[:, 0, known])
-
-
 # ------------------------------ re-optimisation
 
 
@@ -362,10 +332,7 @@ def test_reoptimise_is_the_plain_form(make):
 
 # ------------------------------ bad input
 
-run, lengths = (
-    partial(etc(exploration=6.0).run, *PAGES),
-    partial(explore_then_commit, etc()),
-)
+run = partial(etc(exploration=6.0).run, *PAGES)
 halved = partial(etc, exploration=lambda horizon: horizon / 2)
 POSITIVE, RISE = "must be positive and finite, got", "must rise, at least"
 ROUNDED = "(rounds of n_pages / bandwidth = 2)"
@@ -390,18 +357,6 @@ ROUNDED = "(rounds of n_pages / bandwidth = 2)"
         (
             lambda: Copies([1.0, np.nan], filled=True),
             "change_rate must be non-negative and finite, got nan at index (1,)",
-        ),
-        (
-            lambda: lengths(*PAGES[:2], 0.0, exploration=[6.0], horizon=99.0),
-            f"bandwidth {POSITIVE} 0.0",
-        ),
-        (
-            lambda: lengths(*PAGES, exploration=[6.0, 4.0], horizon=99.0),
-            f"exploration in rounds {RISE} 1 numbers, got [3. 2.]",
-        ),
-        (
-            lambda: lengths(*PAGES, exploration=[6.0, 6.1], horizon=99.0),
-            f"exploration in rounds {RISE} 1 numbers, got [3. 3.]",
         ),
     ],
 )

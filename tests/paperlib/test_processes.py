@@ -7,14 +7,13 @@ from functools import partial
 import numpy as np
 import pytest
 
-from paperlib.errors import ArgumentError, DegenerateHistoryWarning
-from paperlib.estimators import LLN, mle, path
-from paperlib.priors import PseudoObservations
+from paperlib.errors import ArgumentError
 from paperlib.processes import (
     History,
+    change_probability,
     observe,
+    replicate,
     simulate_history,
-    simulate_sequential_history,
 )
 from tests import plain
 
@@ -80,8 +79,7 @@ def test_history_may_hold_no_crawl_at_all(nothing):
 
 
 SHAPE = "interval and changed must be arrays of one shape, got"
-RISE = "offsets must rise from 0 to the number of crawls in flat arrays, got"
-FLAT = "offsets must be flat integers, at least one, got shape"
+RISE = "offsets must be integers that rise from 0 to the number of crawls, got"
 POSITIVE = "interval must be positive and finite, got"
 THREE = [1, 1, 1], [0, 1, 1]
 
@@ -99,13 +97,16 @@ THREE = [1, 1, 1], [0, 1, 1]
         (([1, 1], [0, 2]), "changed must be boolean, or 0 and 1, got 2 at index (1,)"),
         (([1, 1, 1], [0, 1]), f"{SHAPE} (3,) and (2,)"),
         ((1.0, True), f"{SHAPE} () and ()"),
-        ((*THREE, [0, 2]), f"{RISE} [0 2] beside shape (3,)"),
-        ((*THREE, [1, 3]), f"{RISE} [1 3] beside shape (3,)"),
-        ((*THREE, [0, 2, 1, 3]), f"{RISE} [0 2 1 3] beside shape (3,)"),
-        (([[1, 1]], [[0, 1]], [0, 2]), f"{RISE} [0 2] beside shape (1, 2)"),
-        ((*THREE, [0.0, 3.0]), f"{FLAT} (2,) of float64"),
-        ((*THREE, [[0, 3]]), f"{FLAT} (1, 2) of int64"),
-        (([], [], np.arange(0)), f"{FLAT} (0,) of int64"),
+        ((*THREE, [0, 2]), f"{RISE} [0 2] beside intervals of shape (3,)"),
+        ((*THREE, [1, 3]), f"{RISE} [1 3] beside intervals of shape (3,)"),
+        ((*THREE, [0, 2, 1, 3]), f"{RISE} [0 2 1 3] beside intervals of shape (3,)"),
+        (
+            ([[1, 1]], [[0, 1]], [0, 2]),
+            f"{RISE} [0 2] beside intervals of shape (1, 2)",
+        ),
+        ((*THREE, [0.0, 3.0]), f"{RISE} [0. 3.] beside intervals of shape (3,)"),
+        ((*THREE, [[0, 3]]), f"{RISE} [[0 3]] beside intervals of shape (3,)"),
+        (([], [], np.arange(0)), f"{RISE} [] beside intervals of shape (0,)"),
     ],
 )
 def test_history_refuses(arguments, message):
@@ -140,7 +141,7 @@ def test_join_appends_page_by_page(first, second):
 
 @pytest.mark.parametrize(("first", "second"), [([1, 2], [1, 2, 3]), ([1, 2], [1])])
 def test_join_refuses_other_pages(first, second):
-    message = f"second must hold as many pages as first, (2,), got ({len(second)},)"
+    message = f"later must have as many pages, (2,), got ({len(second)},)"
     with pytest.raises(ArgumentError, match=re.escape(message)):
         ragged(first, 12).join(ragged(second, 13))
 
@@ -167,6 +168,27 @@ def test_observe_by_hand():
     expected = [[[False, True], [True, False]], [[True, False], [True, True]]]
     assert runs.changed.tolist() == expected
     assert not observe([], [1.0, 2.0]).changed.any()
+
+
+@pytest.mark.parametrize(
+    ("argument", "expected"),
+    [
+        ("interval", plain.predicted_probability),
+        ("crawl_rate", plain.predicted_probability_poisson),
+    ],
+)
+def test_the_probability_of_a_change_is_the_plain_one(argument, expected):
+    rate = np.geomspace(1e-3, 1e3, 7)[:, np.newaxis]
+    other = np.geomspace(1e-2, 1e2, 5)
+    found = change_probability(rate, **{argument: other})
+    # the plain difference cancels at short intervals
+    np.testing.assert_allclose(found, expected(rate, other), rtol=1e-10)
+    np.testing.assert_array_equal(change_probability(0.0, **{argument: other}), 0.0)
+
+
+def test_a_change_within_a_very_short_interval_keeps_its_digits():
+    found = change_probability([1e-12, 3.0], interval=[1e-9, 1e-20])
+    np.testing.assert_allclose(found, [1e-21, 3e-20], rtol=1e-14)
 
 
 @pytest.mark.parametrize("change_rate", [0.01, 5.0, 500.0])
@@ -205,91 +227,16 @@ def test_shapes(rate, options, shape):
     assert simulate_history(rate, **options, rng=0).interval.shape == shape
 
 
-SEQUENTIAL = {"initial": 2.0, "limits": (0.1, 50.0), "n_crawls": 12}
-PRIOR = PseudoObservations(1.0, 2.0)
-
-
-def constant(history):
-    """An estimate that does not learn."""
-    return np.full(history.shape, 0.5)
-
-
-def test_the_next_interval_may_follow_the_bit_just_seen():
-    def rule(history):
-        return 1 / (history.interval * np.where(history.changed, 0.8, 1.2))[..., -1]
-
-    options = {"initial": 1.0, "limits": (0.1, 8.0), "n_runs": 5, "rng": 1}
-    history, _ = simulate_sequential_history(
-        [0.0, 0.2, 0.7, 1e9], rule, n_crawls=300, **options
-    )
-    bits, interval = history.changed, history.interval
-    after = np.clip(interval * np.where(bits, 0.8, 1.2), 0.1, 8.0)[..., :-1]
-    np.testing.assert_allclose(interval[..., 1:], after, rtol=1e-15)
-    assert (interval[..., 0] == 1.0).all()
-    assert bits.sum(axis=-1)[:, [0, 3]].tolist() == [[0, 300]] * 5
-    assert interval[:, [0, 3], -1].tolist() == [[8.0, 0.1]] * 5
-
-
-def plain_mode(interval, changed):
-    """Posterior mode with the two pseudo-observations of `PRIOR`."""
-    return plain.mle(np.append([1.0, 2.0], interval), np.append([True, False], changed))
-
-
-@pytest.mark.parametrize(
-    ("estimate", "expected"),
-    [
-        (partial(mle, substitute=True), plain.mle_substitute),
-        (PRIOR.estimate, plain_mode),
-    ],
-)
-def test_sequential_intervals_are_the_plain_ones(estimate, expected):
-    history, estimates = simulate_sequential_history(
-        [0.05, 0.5, 3.0], estimate, factor=0.8, **SEQUENTIAL, n_runs=2, rng=1
-    )
-    assert history.shape == (2, 3)
-    for i in np.ndindex(history.shape):
-        bits, interval = history.changed[i], history.interval[i]
-        wanted = plain.adaptive_intervals(bits, expected, 2.0, 0.8, (0.1, 50.0))
-        np.testing.assert_allclose(interval, wanted, rtol=1e-10)
-        found = [expected(interval[:k], bits[:k]) for k in range(1, 13)]
-        np.testing.assert_allclose(estimates[i], found, rtol=1e-10)
-
-
-def test_sequential_takes_the_limits_where_the_estimate_is_0_or_inf():
-    with pytest.warns(DegenerateHistoryWarning):
-        history, estimates = simulate_sequential_history(
-            [0.0, 1e9], mle, **SEQUENTIAL, rng=2
-        )
-    assert estimates.tolist() == [[0.0] * 12, [np.inf] * 12]
-    assert history.interval[:, 1:].tolist() == [[50.0] * 11, [0.1] * 11]
-
-
-def test_sequential_bits_are_those_of_a_poisson_page():
-    """Whatever chose the intervals, bits minus probabilities are a martingale."""
-    rates = np.full(20_000, 0.3)
-    history, _ = simulate_sequential_history(rates, PRIOR.estimate, **SEQUENTIAL, rng=3)
-    q = -np.expm1(-0.3 * history.interval)
-    error = np.abs((history.changed - q).sum(axis=0))
-    assert (error < 5 * np.sqrt((q * (1 - q)).sum(axis=0))).all()
-
-
-def test_sequential_takes_an_online_estimator_by_its_path():
-    def estimate(history):
-        return path(LLN(crawl_rate=1.0), history)[..., -1]
-
-    history, estimates = simulate_sequential_history(
-        [0.3, 2.0], estimate, **SEQUENTIAL, n_runs=3, rng=4
-    )
-    np.testing.assert_array_equal(estimates, path(LLN(crawl_rate=1.0), history))
-
-
 SIMULATIONS = {
     "poisson": partial(simulate_history, [0.3, 2.0], crawl_rate=3.0, n_crawls=12),
     "given": partial(simulate_history, [0.3, 2.0], interval=2.0, n_crawls=12),
-    "constant": lambda **options: simulate_sequential_history(
-        [0.3, 2.0], constant, **SEQUENTIAL, **options
-    )[0],
 }
+
+
+def test_what_is_replicated_depends_on_the_seed_and_its_number_alone():
+    five = replicate(lambda rng: rng.random(), 5, rng=1)
+    assert replicate(lambda rng: rng.random(), 3, rng=1) == five[:3]
+    assert len({*five, *replicate(lambda rng: rng.random(), 5, rng=2)}) == 10
 
 
 @pytest.mark.parametrize("simulate", SIMULATIONS.values(), ids=SIMULATIONS)
@@ -301,12 +248,6 @@ def test_run_i_depends_on_the_seed_and_i_alone(simulate):
         assert same(alone, History(many.interval[i], many.changed[i]))
 
 
-def test_an_estimate_that_does_not_learn_crawls_at_fixed_intervals():
-    options = {"n_runs": 4, "rng": 3}
-    given, constant = (SIMULATIONS[name](**options) for name in ("given", "constant"))
-    assert same(given, constant)
-
-
 def test_another_unit_of_time_changes_the_intervals_alone():
     days = SIMULATIONS["poisson"](rng=1)
     rates = [0.3 / 24, 2.0 / 24]
@@ -315,13 +256,14 @@ def test_another_unit_of_time_changes_the_intervals_alone():
     np.testing.assert_array_equal(hours.changed, days.changed)
 
 
-sequential = simulate_sequential_history
 given, poisson = partial(simulate_history, 1.0), partial(simulate_history, 1.0)
+chance, runs = change_probability, partial(replicate, np.ones)
 GOOD = {
     observe: {"change_times": [1.0], "crawl_times": [3.0]},
     poisson: {"crawl_rate": 1.0},
     given: {"interval": 1.0},
-    sequential: {"change_rate": 1.0, "estimate": constant, **SEQUENTIAL},
+    chance: {"change_rate": 1.0, "interval": 1.0},
+    runs: {},
 }
 ONE_OF = "exactly one of crawl_rate and interval must be given"
 FIT = "shape mismatch: objects cannot be broadcast to a single shape"
@@ -334,16 +276,15 @@ FIT = "shape mismatch: objects cannot be broadcast to a single shape"
         (observe, {"change_times": [np.nan]}, "change_times must be sorted, got nan"),
         (observe, {"crawl_times": [2, 2]}, f"{POSITIVE} 0.0 at index (1,)"),
         (observe, {"crawl_times": [[1], [-2]]}, f"{POSITIVE} -2.0 at index (1, 0)"),
-        (sequential, {"change_rate": [1, -1]}, "change_rate must be non-negative and"),
         (poisson, {"crawl_rate": 0.0}, "crawl_rate must be positive and finite, got 0"),
         (poisson, {"crawl_rate": None}, ONE_OF),
         (poisson, {"interval": 1.0}, ONE_OF),
         (given, {"interval": [1.0, 0.0]}, f"{POSITIVE} 0.0 at index (1,)"),
         (given, {"interval": [1, 2, 3], "n_crawls": 4}, FIT),
-        (sequential, {"initial": [1, 90]}, "initial must be in [0.1, 50], got 90.0 at"),
-        (sequential, {"limits": (8.0, 0.1)}, "initial must be in [8, 0.1], got 2.0"),
-        (sequential, {"factor": 0.0}, "factor must be positive and finite, got 0.0"),
-        (sequential, {"estimate": lambda h: np.nan}, f"{POSITIVE} nan at index (1,)"),
+        (chance, {"change_rate": [1, -1]}, "change_rate must be non-negative and"),
+        (chance, {"interval": [1.0, -1.0]}, "interval must be"),
+        (chance, {"interval": None, "crawl_rate": np.nan}, "crawl_rate must be"),
+        (runs, {"n_runs": 0}, "n_runs must be a positive integer, got 0"),
     ],
 )
 def test_processes_refuse(function, arguments, message):

@@ -8,11 +8,8 @@ import pytest
 from scipy import optimize
 
 from paperlib import allocation, estimators, regret
-from paperlib.policies import ExploreThenCommit, explore_then_commit
 from paperlib.processes import simulate_history
 from tests import plain
-
-BOUNDS = {"bounds": (0.5, 1.0)}
 
 
 def problems(seed, n=1000, n_pages=8):
@@ -178,30 +175,6 @@ def test_the_exploration_of_theorem_1_minimises_the_bound(m, bandwidth, bounds):
     short = regret.optimal_exploration(m, bandwidth, **options | {"horizon": 1e-9})
     assert short == one_round
     assert np.isnan(bound([1e6])).all()  # beyond the horizon
-
-
-def test_the_bound_of_theorem_1_holds():
-    rng, horizon = np.random.default_rng(8), np.array([3000.0, 3e4])
-    change, importance = rng.uniform(0.5, 1.0, 20), rng.lognormal(0, 1, 20)
-    exploration = regret.optimal_exploration(20, 40.0, horizon=horizon, **BOUNDS)
-    options = {"exploration": exploration, "horizon": horizon}
-    runs = explore_then_commit(
-        ExploreThenCommit(**BOUNDS),
-        change,
-        importance,
-        40.0,
-        **options,
-        n_runs=30,
-        rng=9,
-    )
-    bound = (
-        regret.regret_bound(importance, 40.0, **options, **BOUNDS) / importance.sum()
-    )
-    assert (bound < horizon).all()  # it says something
-    assert (np.diagonal(runs, axis1=1, axis2=2) <= bound).mean() >= 0.9
-
-
-# ------------------------------ the best exploration
 
 
 # ------------------------------ bad input

@@ -1,4 +1,4 @@
-"""Signals: their parameters, corrupted ones, simulated histories, and the fit.
+"""Signals: their parameters, simulated histories, and the fit.
 
 `test_plain.py` compares the same functions with the plain forms.
 """
@@ -9,7 +9,6 @@ from dataclasses import fields
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import stats
 
 from paperlib.errors import DegenerateHistoryWarning
 from paperlib.estimators import mle
@@ -17,7 +16,6 @@ from paperlib.processes import History
 from paperlib.signals import (
     SignalFit,
     SignalledPages,
-    corrupt,
     fit,
     naive_precision_recall,
     simulate_signalled_history,
@@ -84,31 +82,6 @@ def test_pages_of_given_precision():
     assert_array_equal(pages.recall, 0.5)
     silent = SignalledPages.from_precision(0.7, 1.0, precision=[0.1, 0.5], recall=0.0)
     assert_array_equal(silent.false_rate, 0.0)
-
-
-# ------------------------------------------------------------------ corrupted beliefs
-
-
-def test_a_share_of_the_beliefs_is_uniform_noise():
-    pages = population(1, 50_000)
-    right, half, noise = corrupt(pages, [0.0, 0.5, 1.0], rng=2)
-    drawn = np.random.default_rng(2).random((2, 50_000))
-    for name, uniform in zip(("precision", "recall"), drawn, strict=True):
-        true, all_noise = getattr(pages, name), getattr(noise, name)
-        least = 0.01 if name == "precision" else 0.0
-        assert_allclose(getattr(right, name), true, rtol=1e-12)
-        assert_allclose(all_noise, np.maximum(uniform, least), rtol=1e-12)
-        assert_allclose(getattr(half, name), (true + uniform) / 2, rtol=1e-12)
-        assert stats.kstest(uniform, "uniform").pvalue > 0.001
-    assert abs(np.corrcoef(drawn)[0, 1]) < 0.02
-
-
-def test_corrupted_beliefs_keep_change_rates_and_the_least_precision():
-    pages = SignalledPages(0.7, [1.0, 2.0, 3.0], [0.0, 0.0, 1.0], [0.0, 0.3, 0.0])
-    for believed in corrupt(pages, [0.0, 0.3, 1.0], least_precision=0.4, rng=1):
-        assert_array_equal(believed.change_rate, pages.change_rate)
-        assert_array_equal(believed.importance, pages.importance)
-        assert (believed.precision[believed.recall > 0] > 0.4 - 1e-12).all()
 
 
 # ------------------------------------------------------------------------------ naive

@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from paperlib import allocation
 from paperlib.policies import Greedy, GreedyCIS, GreedyNCIS, Rates
 from paperlib.signals import SignalledPages
-from paperlib.worlds import World, compare, crawl, draw_world, replicate, slot_times
+from paperlib.worlds import World, crawl, draw_world, slot_times
 from tests import plain
 
 NAMES = "change_rate", "importance", "recall", "false_rate"
@@ -352,82 +351,8 @@ INTEGER = "policy must choose an integer for each of 4 slots, got"
         ),
         (lambda: draw_world(PAGES, 0), "horizon must be positive and finite, got 0.0"),
         (lambda: WORLD.delayed(-1.0), f"delay {FINITE} -1.0"),
-        (lambda: replicate(draw, 0), "n_runs must be a positive integer, got 0"),
     ],
 )
 def test_worlds_refuse(call, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         call()
-
-
-# ------------------------------ comparisons
-
-
-def greedy_family(pages, rng):
-    return {"greedy": Greedy(pages), "ncis": GreedyNCIS(pages)}
-
-
-def test_runs_depend_on_the_seed_and_their_number_alone():
-    five = replicate(lambda rng: rng.random(), 5, rng=1)
-    assert replicate(lambda rng: rng.random(), 3, rng=1) == five[:3]
-    assert len({*five, *replicate(lambda rng: rng.random(), 5, rng=2)}) == 10
-    five, three = (
-        compare(draw, greedy_family, 5.0, 20.0, n_runs=n, rng=3) for n in (5, 3)
-    )
-    for name, freshness in five.items():
-        assert np.unique(freshness).size == 5
-        np.testing.assert_array_equal(freshness[:3], three[name])
-    assert not (five["greedy"] == five["ncis"]).any()
-
-
-def test_a_comparison_runs_the_same_policies_in_every_run_and_changes_none():
-    policies = {"first": fixed([0])}
-    result = compare(draw, lambda pages, rng: policies, 5.0, 20.0, n_runs=3, rng=3)
-    assert np.unique(result["first"]).size == 3
-    assert set(policies) == {"first"}
-
-
-def test_a_comparison_is_draws_and_crawls_of_four_streams():
-    def numbers(pages):
-        best = allocation.optimal_interval(pages.change_rate, pages.importance, 5.0)
-        return {"bound": best.freshness}
-
-    def noisy(pages):
-        return {"ncis": GreedyNCIS(pages, discard_window=0.1)}
-
-    def policies(pages, rng):
-        return {"rates": Rates(rng.random(15))} | noisy(pages)
-
-    borders, windows = [5.0, 10.0, 20.0], (lambda run: run.window_freshness)
-    result = compare(
-        draw,
-        policies,
-        5.0,
-        20.0,
-        n_runs=3,
-        rng=5,
-        keep=windows,
-        borders=borders,
-        numbers=numbers,
-        delayed=noisy,
-        delays={
-            "soon": lambda rng, n: rng.random(n),
-            "drawn": lambda rng, n: rng.exponential(2.0, n),
-        },
-    )
-    assert result["bound"].shape == (3,)
-    for k, stream in enumerate(np.random.default_rng(5).spawn(3)):
-        of_pages, of_world, of_policies, of_delays = stream.spawn(4)
-        world = draw_world(draw(of_pages), 20.0, rng=of_world)
-        chosen, n = policies(world.pages, of_policies), world.sent.size
-        assert result["bound"][k] == numbers(world.pages)["bound"]
-        soon = world.delayed(of_delays.random(n))
-        drawn = world.delayed(of_delays.exponential(2.0, n))
-        by_hand = {
-            "rates": crawl(world, chosen["rates"], 5.0, borders=borders),
-            "ncis": crawl(world, chosen["ncis"], 5.0, borders=borders),
-            "ncis, soon": crawl(soon, chosen["ncis"], 5.0, borders=borders),
-            "ncis, drawn": crawl(drawn, chosen["ncis"], 5.0, borders=borders),
-        }
-        for name, run in by_hand.items():
-            np.testing.assert_array_equal(result[name][k], run.window_freshness)

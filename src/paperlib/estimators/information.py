@@ -102,6 +102,7 @@ def block_share(absent: ArrayLike, borders: NDArray) -> NDArray:
     -------
     ndarray, shape (...)
     """
+    borders = np.asarray(borders)
     inside = np.asarray(absent)[..., : borders[-1]]
     return 1 - np.multiply.reduceat(inside, borders[:-1], axis=-1).mean(axis=-1)
 

@@ -217,7 +217,7 @@ class SA(OnlineEstimator):
     def __post_init__(self):
         super().__post_init__()
         checks.number("step", self.step, above=True)
-        checks.numbers("initial", self.initial)
+        self.initial = checks.numbers("initial", self.initial)
         self._k = 0
         self._state = self._start()
 
@@ -307,7 +307,7 @@ class SAM(SA):
     velocity: Any = 0.0
 
     def _start(self):
-        return self.initial, self.velocity, 1.0
+        return self.initial, checks.floats("velocity", self.velocity), 1.0
 
     def _advance(self, k, changed, z, u, one):
         beta = (k + 1.0) ** -self.momentum

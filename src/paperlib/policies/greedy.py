@@ -24,6 +24,7 @@ threshold if the active set is crowded.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -233,15 +234,17 @@ class GreedyNCIS(Greedy):
 def _slot_loop(evaluate):
     """The slot loop for one crawl value, a function that needs no decorator.
 
-    A compiled function would change numba's key of its cache on disk in each process.
+    numba keeps the loop on disk if it can name the function in the next process: so
+    not if the function is compiled already, or in no module.
     """
-    evaluate = register_jitable(evaluate)
+    value = register_jitable(evaluate)
 
-    @compiled
     def slot_loop(pages, slots, signals):
-        return _slots(evaluate, pages, slots, signals)
+        return _slots(value, pages, slots, signals)
 
-    return slot_loop
+    return njit(cache=evaluate.__module__ in sys.modules, error_model="numpy")(
+        slot_loop
+    )
 
 
 @inlined
