@@ -151,7 +151,7 @@ def compare(
         Function of those pages and a Generator: a dictionary of policies by
         name, as for `crawl`.
     bandwidth : float or tuple, 1/time
-        As in `worlds.slot_times`.
+        As in `paperlib.worlds.slot_times`.
     horizon : float, time
         End of the worlds.
     n_runs : int
