@@ -196,6 +196,11 @@ def test_corrupted_beliefs_keep_change_rates_and_the_least_precision():
         assert (believed.precision[believed.recall > 0] > 0.4 - 1e-12).all()
 
 
+def test_corruption_is_a_share():
+    with pytest.raises(ValueError, match=r"corruption must be in \[0, 1\], got 1.5"):
+        corrupt(SignalledPages(0.7, [1.0]), [0.5, 1.5])
+
+
 # ------------------------------ many lengths of exploration
 
 CHANGE = np.array([0.2, 0.5, 1.0, 3.0, 0.8, 0.3, 4.9, 0.15])
