@@ -34,6 +34,7 @@ from .signals import SignalledPages
 # Rates are interpolated between two points, this much below and above the root of the
 # search in relative terms: more than the rounding of rates, so that their sums differ.
 NEXT = 1e-12
+SMALLEST = 1e-300  # v with which the search begins, and the inverse of the largest
 SPENT = 1e-9  # relative error to which rates must sum to the bandwidth
 # Recall 1 is taken as a little less, so that effective times are finite.
 ALMOST_ALL = 1 - 1e-15
@@ -155,7 +156,10 @@ def _each_problem(solve, d, mu):
 
 
 def spend(
-    rates: Callable[[float], NDArray], bandwidth: float, guess: float
+    rates: Callable[[float], NDArray],
+    bandwidth: float,
+    guess: float,
+    price: ArrayLike = 1.0,
 ) -> tuple[NDArray, float]:
     """Find the multiplier at which rates spend a bandwidth.
 
@@ -168,6 +172,8 @@ def spend(
         What they sum to.
     guess : float
         Any v; a good one saves steps.
+    price : float or array_like, shape of the rates, default 1
+        What one crawl spends.
 
     Returns
     -------
@@ -183,26 +189,28 @@ def spend(
     """
 
     def excess(v):
-        return rates(v).sum() / bandwidth - 1
+        return np.sum(price * rates(v)) / bandwidth - 1
 
-    low = high = float(guess)
+    low = high = np.clip(float(guess), SMALLEST, 1 / SMALLEST)
     while excess(low) > 0:
         low /= 2
     while excess(high) < 0:
         low = high
         high *= 2
-    v = guess
-    if low < high:
+    v = low
+    if low < high < np.inf:
         v = brentq(excess, low, high, xtol=NEXT * low / 2, rtol=NEXT / 2, maxiter=500)
     few = rates(v - NEXT * v)
     many = rates(v + NEXT * v)
     # Rates may jump between the two: at much fewer crawls than changes, for pages of
     # equal value, at a whole number of signals.
-    between = (many - few).sum()
-    share = (bandwidth - few.sum()) / between if between > 0 else 0.0
-    rate = few + np.clip(share, 0.0, 1.0) * (many - few)
-    if not abs(rate.sum() - bandwidth) <= SPENT * bandwidth:
-        raise ConvergenceError(f"rates must spend {bandwidth}, got {rate.sum()}")
+    jump = many - few
+    rest = bandwidth - np.sum(price * few)
+    share = rest / max(np.sum(price * jump), SMALLEST)
+    rate = few + np.clip(share, 0.0, 1.0) * jump
+    spent = np.sum(price * rate)
+    if not abs(spent - bandwidth) <= SPENT * bandwidth:
+        raise ConvergenceError(f"rates must spend {bandwidth}, got {spent}")
     return rate, v
 
 

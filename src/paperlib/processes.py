@@ -223,7 +223,10 @@ def observe(change_times: ArrayLike, crawl_times: ArrayLike) -> History:
 
 
 def change_probability(
-    change_rate: ArrayLike, *, crawl_rate: ArrayLike | None = None, interval=None
+    change_rate: ArrayLike,
+    *,
+    crawl_rate: ArrayLike | None = None,
+    interval: ArrayLike | None = None,
 ) -> NDArray:
     r"""Probability that a crawl finds a change.
 

@@ -124,26 +124,26 @@ def _limited(rates, pages, slope, bandwidth, min_rate, max_rate, price, host, li
         checks.require("min_rate", least, "within the limits of hosts", fits)
         of_host, at_limit = _spend_by_host(rates, pages, price, limit, slope, host)
 
-    def spending(v):
-        spent = price * rates(v, *pages)
+    def limited(v):
+        rate = rates(v, *pages)
         if host is not None:
-            full = np.bincount(host, spent, limit.size) > limit
-            spent = np.where(full[host], price * at_limit, spent)
-        return spent
+            full = np.bincount(host, price * rate, limit.size) > limit
+            rate = np.where(full[host], at_limit, rate)
+        return rate
 
     v = 0.0
-    spent = spending(v)
-    most = spending(np.inf)
-    if most.sum() <= bandwidth:
+    rate = limited(v)
+    most = limited(np.inf)
+    if np.sum(price * most) <= bandwidth:
         v = np.inf
-        spent = most
-    elif spent.sum() < bandwidth:
-        spent, v = spend(spending, bandwidth, bandwidth / (price * slope).sum())
+        rate = most
+    elif np.sum(price * rate) < bandwidth:
+        rate, v = spend(limited, bandwidth, bandwidth / (price * slope).sum(), price)
     multiplier = np.float64(v) ** -2.0
     host_price = None
     if host is not None:
         host_price = np.maximum(of_host**-2.0 - multiplier, 0.0)
-    return Allocation(spent / price, multiplier.item(), host_price)
+    return Allocation(rate, multiplier.item(), host_price)
 
 
 @np.errstate(over="ignore")
