@@ -303,10 +303,9 @@ def explore_then_commit(
         Regret against the best Poisson policy in the long run, divided by the
         total importance; NaN where the horizon is shorter than exploration.
     """
-    change_rate, importance = checks.broadcast(
-        change_rate=np.atleast_1d(change_rate), importance=importance
+    change_rate, importance, bandwidth = allocation.problem(
+        change_rate, importance, bandwidth
     )
-    bandwidth = checks.number("bandwidth", bandwidth, above=True)
     one_round = change_rate.size / bandwidth
     uniform = np.full(change_rate.size, 1 / one_round)
     rounds = np.maximum(np.round(np.divide(exploration, one_round)), 1.0)

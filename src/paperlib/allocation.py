@@ -34,7 +34,7 @@ from .signals import SignalledPages
 # Rates are interpolated between two points, this much below and above the root of the
 # search in relative terms: more than the rounding of rates, so that their sums differ.
 NEXT = 1e-12
-SMALLEST = 1e-300  # v with which the search begins, and the inverse of the largest
+SMALLEST = 1e-300  # v with which the search begins
 SPENT = 1e-9  # relative error to which rates must sum to the bandwidth
 # Recall 1 is taken as a little less, so that effective times are finite.
 ALMOST_ALL = 1 - 1e-15
@@ -64,7 +64,9 @@ class Allocation:
     threshold: NDArray | None = None
 
 
-def _problem(change_rate, importance, bandwidth):
+def problem(
+    change_rate: ArrayLike, importance: ArrayLike, bandwidth: float
+) -> tuple[NDArray, NDArray, float]:
     """The checked arguments, broadcast."""
     d, mu = checks.broadcast(
         change_rate=np.atleast_1d(change_rate), importance=importance
@@ -94,7 +96,7 @@ def uniform(
     Allocation
         Rates, freshness.
     """
-    d, mu, bandwidth = _problem(change_rate, importance, bandwidth)
+    d, mu, bandwidth = problem(change_rate, importance, bandwidth)
     rate = np.full(d.shape, bandwidth / d.shape[-1])
     return Allocation(rate, None, freshness.mean(freshness.poisson(d, rate), mu))
 
@@ -128,7 +130,7 @@ def proportional(
     >>> proportional(*pages).freshness, uniform(*pages).freshness.round(3)
     (np.float64(0.5), np.float64(0.595))
     """
-    d, mu, bandwidth = _problem(change_rate, importance, bandwidth)
+    d, mu, bandwidth = problem(change_rate, importance, bandwidth)
     total = d.sum(axis=-1, keepdims=True)
     checks.require("change_rate", total, "positive for at least one page", total > 0)
     rate = bandwidth * d / total
@@ -191,7 +193,7 @@ def spend(
     def excess(v):
         return np.sum(price * rates(v)) / bandwidth - 1
 
-    low = high = np.clip(float(guess), SMALLEST, 1 / SMALLEST)
+    low = high = max(float(guess), SMALLEST)
     while excess(low) > 0:
         low /= 2
     while excess(high) < 0:
@@ -248,7 +250,7 @@ def optimal_poisson(
     >>> optimal_poisson([1.0, 2.0, 3.0, 4.0, 5.0], 1.0, 5.0).crawl_rate.round(3)
     array([1.386, 1.374, 1.133, 0.772, 0.335])
     """
-    d, mu, bandwidth = _problem(change_rate, importance, bandwidth)
+    d, mu, bandwidth = problem(change_rate, importance, bandwidth)
     low = checks.number("min_rate", min_rate, high=bandwidth / d.shape[-1])
     rate, v = _each_problem(partial(_sorted_poisson, bandwidth, low), d, mu)
     rate = np.maximum(rate, low)  # also if no page gains by a crawl
@@ -306,7 +308,7 @@ def optimal_interval(
     >>> optimal_interval([1.0, 2.0, 3.0, 4.0, 5.0], 1.0, 5.0).crawl_rate.round(3)
     array([1.15 , 1.358, 1.354, 1.138, 0.   ])
     """
-    d, mu, bandwidth = _problem(change_rate, importance, bandwidth)
+    d, mu, bandwidth = problem(change_rate, importance, bandwidth)
 
     def solve(d, mu):
         start = _start(d, mu)
@@ -350,7 +352,7 @@ def optimal_thresholds(pages: SignalledPages, bandwidth: float) -> Allocation:
     >>> plan.crawl_rate.round(3), plan.threshold.round(3)
     (array([0.834, 1.166]), array([2.117, 2.509]))
     """
-    d, mu, bandwidth = _problem(pages.change_rate, pages.importance, bandwidth)
+    d, mu, bandwidth = problem(pages.change_rate, pages.importance, bandwidth)
     start = _start(d, mu)
     gains = start < np.inf
     recall = np.minimum(pages.recall, ALMOST_ALL)

@@ -137,19 +137,13 @@ def suboptimality(
     )
     best = allocation.optimal_poisson(change_rate, importance, bandwidth)
     rate = best.crawl_rate
-    chosen = allocation.optimal_poisson(estimated_rate, importance, bandwidth)
-    changes = change_rate > 0
+    chosen = allocation.optimal_poisson(estimated_rate, importance, bandwidth).crawl_rate
+    changes = change_rate > 0  # a page that never changes loses nothing
     d = np.where(changes, change_rate, 1.0)
-    rest = (
-        d
-        * (rate - chosen.crawl_rate) ** 2
-        / ((rate + d) ** 2 * (chosen.crawl_rate + d))
-    )
-    rest = np.where(changes, importance * rest, 0.0)
-    slope = np.where(changes, importance / d, 0.0)
-    missed = np.expand_dims(best.multiplier, -1) - slope
-    wasted = np.where(rate == 0, chosen.crawl_rate * missed, 0.0)
-    return np.sum(rest + wasted, axis=-1)
+    mu = np.where(changes, importance, 0.0)
+    rest = mu * d * (rate - chosen) ** 2 / ((rate + d) ** 2 * (chosen + d))
+    wasted = chosen * (np.expand_dims(best.multiplier, -1) - mu / d)
+    return np.sum(rest + np.where(rate == 0, wasted, 0.0), axis=-1)
 
 
 def sensitivity_bound(

@@ -154,7 +154,7 @@ def slot_times(
     >>> slot_times(([0.0, 1.0, 3.0], [1.0, 0.0, 2.0]), 4.0).tolist()
     [1.0, 3.5, 4.0]
     """
-    if np.ndim(bandwidth) == 0 and not isinstance(bandwidth, tuple):
+    if not isinstance(bandwidth, tuple):
         bandwidth = [0.0], [bandwidth]
     times, rates = bandwidth
     times = checks.rising("bandwidth times", times, 1)

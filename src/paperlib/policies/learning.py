@@ -147,10 +147,9 @@ class ExploreThenCommit:
         rng : None, int or Generator, optional
             Run i depends on it and i alone.
         """
-        change_rate, importance = checks.broadcast(
-            change_rate=np.atleast_1d(change_rate), importance=importance
+        change_rate, importance, bandwidth = allocation.problem(
+            change_rate, importance, bandwidth
         )
-        bandwidth = checks.number("bandwidth", bandwidth, above=True)
         horizon = checks.number("horizon", horizon, above=True)
         phases = self._phases(horizon, change_rate.size / bandwidth)
         one_run = partial(self._one_run, change_rate, importance, bandwidth, phases)
