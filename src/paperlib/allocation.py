@@ -1,21 +1,21 @@
 r"""Crawl rates that spend a bandwidth: uniform, proportional, and three optima.
 
-`optimal_poisson` is eq. (6) of Upadhyay et al. (2020), and below eq. (10) of
-Avrachenkov, Patil, Thoppe (2020); `optimal_interval` is BASELINE, eq. (5) of
-Busa-Fekete et al. (2025); `optimal_thresholds` is their Theorem 1, with signals.
+`optimal_poisson` is eq. (6) of Upadhyay et al. (2020), also stated below eq. (10) of
+Avrachenkov, Patil, Thoppe (2020). `optimal_interval` is BASELINE, eq. (5) of
+Busa-Fekete et al. (2025). `optimal_thresholds` is their Theorem 1, with signals.
 
-The optima share their theory. The sum over pages of importance x freshness is
-concave in the crawl rates, so that rates are optimal where one more crawl gains
-the same everywhere, the multiplier :math:`\lambda`, and less than that on pages
-that are not crawled:
+The three optima share one theory. The sum of importance x freshness over pages is
+concave in the crawl rates. Rates are therefore optimal if one more crawl gains the
+same on each crawled page, the multiplier :math:`\lambda`, and at most that much on
+the other pages:
 
 .. math:: \mu_i\,\frac{\partial F_i}{\partial p_i} = \lambda
-          \quad\text{where } p_i > 0, \qquad \le \lambda \quad\text{elsewhere.}
+          \quad\text{if } p_i > 0, \qquad \le \lambda \quad\text{otherwise.}
 
-Change rates and importances broadcast to shape (..., n_pages); each leading index
-is a problem of its own. A page that never changes, or has no importance, gets no
-crawls. The rates of each problem sum to the bandwidth, unless no page gains by a
-crawl: then they are 0, and so is the multiplier.
+Change rates and importances broadcast to shape (..., n_pages). Each leading index
+is a separate problem. A page that never changes, or has no importance, gets no
+crawls. The rates of each problem sum to the bandwidth. If no page gains from a
+crawl, all rates and the multiplier are 0.
 """
 
 from collections.abc import Callable
@@ -31,12 +31,12 @@ from .errors import ConvergenceError
 from .lemma_4 import compiled, inverse_value, lemma_4_rates, threshold
 from .signals import SignalledPages
 
-# Rates are interpolated between two points, this much below and above the root of the
-# search in relative terms: more than the rounding of rates, so that their sums differ.
+# Rates are interpolated between two points, at this relative distance below and above
+# the root. It exceeds the rounding of rates, so that the two sums of rates differ.
 NEXT = 1e-12
 SMALLEST = 1e-300  # v with which the search begins
-SPENT = 1e-9  # relative error to which rates must sum to the bandwidth
-# Recall 1 is taken as a little less, so that effective times are finite.
+SPENT = 1e-9  # largest relative difference between the sum of rates and the bandwidth
+# Recall 1 is replaced by this number, so that effective times are finite.
 ALMOST_ALL = 1 - 1e-15
 
 
@@ -47,15 +47,15 @@ class Allocation:
     Parameters
     ----------
     crawl_rate : ndarray, shape (..., n_pages), 1/time
-        Crawls of each page.
+        Crawl rate of each page.
     multiplier : ndarray, shape (...), importance x time
-        What a little more bandwidth adds to the sum of importance x freshness;
-        None for a heuristic.
+        Derivative of the sum of importance x freshness by the bandwidth; None for
+        a heuristic.
     freshness : ndarray, shape (...)
         Expected mean over pages, weighted by importance.
     threshold : ndarray, shape (n_pages,), time, optional
-        Of `optimal_thresholds`: effective elapsed time at which a page is
-        crawled, inf for a page that is not crawled.
+        Effective elapsed time at which a page is crawled, inf for a page that is
+        not crawled. Only `optimal_thresholds` returns it.
     """
 
     crawl_rate: NDArray
@@ -67,7 +67,7 @@ class Allocation:
 def problem(
     change_rate: ArrayLike, importance: ArrayLike, bandwidth: float
 ) -> tuple[NDArray, NDArray, float]:
-    """The checked arguments, broadcast."""
+    """Check the arguments of an allocation and broadcast them."""
     d, mu = checks.broadcast(
         change_rate=np.atleast_1d(change_rate), importance=importance
     )
@@ -81,20 +81,20 @@ def uniform(
 ) -> Allocation:
     """Crawl every page at the same rate, bandwidth / n_pages.
 
-    R / m of Upadhyay et al. (2020); the first rates B / N in section 5 of
+    R / m in Upadhyay et al. (2020); the initial rates B / N in section 5 of
     Avrachenkov, Patil, Thoppe (2022).
 
     Parameters
     ----------
     change_rate, importance : array_like, shape (..., n_pages)
-        1/time, and any unit; for the freshness at Poisson times.
+        1/time, and any unit.
     bandwidth : float, 1/time
         Crawls of all pages together.
 
     Returns
     -------
     Allocation
-        Rates, freshness.
+        Rates, and freshness under crawls at Poisson times.
     """
     d, mu, bandwidth = problem(change_rate, importance, bandwidth)
     rate = np.full(d.shape, bandwidth / d.shape[-1])
@@ -113,18 +113,18 @@ def proportional(
     Parameters
     ----------
     change_rate, importance : array_like, shape (..., n_pages)
-        1/time, and any unit; for the freshness at Poisson times.
+        1/time, and any unit.
     bandwidth : float, 1/time
         Crawls of all pages together.
 
     Returns
     -------
     Allocation
-        Rates, freshness.
+        Rates, and freshness under crawls at Poisson times.
 
     Examples
     --------
-    Uniform rates are fresher, whatever the pages (Cho and Garcia-Molina 2003):
+    Uniform rates give more freshness on any pages (Cho and Garcia-Molina 2003):
 
     >>> pages = [9.0, 1.0], [1.0, 1.0], 10.0
     >>> proportional(*pages).freshness, uniform(*pages).freshness.round(3)
@@ -140,7 +140,7 @@ def proportional(
 def _start(d, mu, low=0.0):
     """Smallest v = multiplier^(-1/2) at which a page gets more than its minimum rate.
 
-    inf for a page that gains nothing by a crawl.
+    inf for a page that gains nothing from a crawl.
     """
     start = np.full(d.shape, np.inf)
     gains = (d > 0) & (mu > 0)
@@ -148,7 +148,7 @@ def _start(d, mu, low=0.0):
 
 
 def _each_problem(solve, d, mu):
-    """Rates and v of each leading index; 0 and inf if no page gains by a crawl."""
+    """Rates and v of each leading index; 0 and inf if no page gains from a crawl."""
     rate = np.zeros(d.shape)
     v = np.full(d.shape[:-1], np.inf)
     gains = np.any((d > 0) & (mu > 0), axis=-1)
@@ -163,31 +163,31 @@ def spend(
     guess: float,
     price: ArrayLike = 1.0,
 ) -> tuple[NDArray, float]:
-    """Find the multiplier at which rates spend a bandwidth.
+    """Find the multiplier at which crawl rates sum to a bandwidth.
 
     Parameters
     ----------
     rates : callable
         ``rates(v)``: the rates of all pages at v = multiplier^(-1/2). They rise with v,
-        from 0 to any sum.
+        and their sum rises from 0 without bound.
     bandwidth : float
-        What they sum to.
+        Sum of the rates.
     guess : float
-        Any v; a good one saves steps.
+        Initial v. A good guess saves steps.
     price : float or array_like, shape of the rates, default 1
-        What one crawl spends.
+        Cost of one crawl.
 
     Returns
     -------
     rate : ndarray
-        The rates. If they jump at v, they lie between both sides of the jump.
+        The rates. If they jump at v, they are interpolated across the jump.
     v : float
         multiplier^(-1/2).
 
     Raises
     ------
     ConvergenceError
-        Numbers so far apart that no rates sum to the bandwidth.
+        No rates sum to the bandwidth, because the arguments are too far apart.
     """
 
     def excess(v):
@@ -204,8 +204,8 @@ def spend(
         v = brentq(excess, low, high, xtol=NEXT * low / 2, rtol=NEXT / 2, maxiter=500)
     few = rates(v - NEXT * v)
     many = rates(v + NEXT * v)
-    # Rates may jump between the two: at much fewer crawls than changes, for pages of
-    # equal value, at a whole number of signals.
+    # Rates may jump between the two: if pages of equal value change much more often
+    # than they are crawled, or if a threshold is a whole number of signals.
     jump = many - few
     rest = bandwidth - np.sum(price * few)
     share = rest / max(np.sum(price * jump), SMALLEST)
@@ -225,11 +225,11 @@ def optimal_poisson(
 ) -> Allocation:
     r"""Crawl rates of highest freshness when pages are crawled at Poisson times.
 
-    Azar et al. (2018), with `min_rate` BinaryLambdaCrawl of Kolobov et al. (2019);
-    eq. (6) of Upadhyay et al. (2020), below eq. (10) of
-    Avrachenkov, Patil, Thoppe (2020), section 5 of the same (2022): :math:`p_i =
-    \sqrt{\mu_i \Delta_i / \lambda} - \Delta_i` where that is above the least rate.
-    Sorting finds :math:`\lambda`, as in the papers.
+    :math:`p_i = \sqrt{\mu_i \Delta_i / \lambda} - \Delta_i`, or the minimum rate if
+    that is larger: Azar et al. (2018); with `min_rate`, BinaryLambdaCrawl of Kolobov
+    et al. (2019). The formula is also eq. (6) of Upadhyay et al. (2020), below eq. (10)
+    of Avrachenkov, Patil, Thoppe (2020), and in section 5 of the same authors (2022).
+    Pages are sorted to find :math:`\lambda`, as in the papers.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ def optimal_poisson(
     bandwidth : float, 1/time
         Crawls of all pages together.
     min_rate : float, 1/time, default 0
-        Least rate of each page, also of one that gains nothing by it.
+        Minimum rate of each page, also of a page that gains nothing from crawls.
 
     Returns
     -------
@@ -253,13 +253,13 @@ def optimal_poisson(
     d, mu, bandwidth = problem(change_rate, importance, bandwidth)
     low = checks.number("min_rate", min_rate, high=bandwidth / d.shape[-1])
     rate, v = _each_problem(partial(_sorted_poisson, bandwidth, low), d, mu)
-    rate = np.maximum(rate, low)  # also if no page gains by a crawl
+    rate = np.maximum(rate, low)  # also if no page gains from a crawl
     fresh = freshness.mean(freshness.poisson(d, rate), mu)
     return Allocation(rate, v**-2, fresh)
 
 
 def _sorted_poisson(bandwidth, low, d, mu):
-    """Rates and v of one problem: the pages are taken in the order of their start."""
+    """Rates and v of one problem; pages are added in the order of their start."""
     start = _start(d, mu, low)
     slope = np.sqrt(mu) * np.sqrt(d)
     order = np.argsort(start)
@@ -268,7 +268,7 @@ def _sorted_poisson(bandwidth, low, d, mu):
     rest = bandwidth - low * d.size
     with np.errstate(invalid="ignore"):  # inf - inf, for pages that gain nothing
         steps = slopes[:-1] * np.diff(starts)
-    # What the pages before spend of the rest until v comes to the start of a page.
+    # Part of the rest that the earlier pages spend before v reaches a page's start.
     spent = np.append(0.0, steps.cumsum())
     last = max(np.count_nonzero(spent < rest) - 1, 0)
     more = (rest - spent[last]) / slopes[last]
@@ -285,9 +285,9 @@ def optimal_interval(
     r"""Crawl rates of highest freshness when pages are crawled at equal intervals.
 
     BASELINE, eq. (5) of Busa-Fekete et al. (2025), the problem of Cho and
-    Garcia-Molina (2003):
+    Garcia-Molina (2003). If :math:`\mu_i / \Delta_i > \lambda`, the rate solves
     :math:`\frac{\mu_i}{\Delta_i} (1 - (1 + x) e^{-x}) = \lambda` with
-    :math:`x = \Delta_i / p_i`, where :math:`\mu_i / \Delta_i > \lambda`.
+    :math:`x = \Delta_i / p_i`; otherwise it is 0.
 
     Parameters
     ----------
@@ -299,9 +299,9 @@ def optimal_interval(
     Returns
     -------
     Allocation
-        Rates, multiplier, freshness. Where one page is crawled less than once in
-        some 30 changes, the next crawl of several such pages gains the same up to
-        rounding, and how they share their crawls does not matter.
+        Rates, multiplier, freshness. If several pages are crawled less than once
+        in some 30 changes, one more crawl may gain the same on each, up to
+        rounding. How these pages share their crawls then does not matter.
 
     Examples
     --------
@@ -322,28 +322,28 @@ def optimal_interval(
 
 @np.errstate(
     invalid="ignore", divide="ignore"
-)  # inf / inf, where no page gains by a crawl
+)  # inf / inf, if no page gains from a crawl
 def optimal_thresholds(pages: SignalledPages, bandwidth: float) -> Allocation:
     r"""Thresholds of highest freshness for pages with signals.
 
     Theorem 1 and Lemma 2 of Busa-Fekete et al. (2025): a page is crawled when its
-    effective elapsed time reaches :math:`\iota_i`, where :math:`V_i(\iota_i) =
-    \Lambda`, or never where :math:`V_i(\infty) = \mu_i / \Delta_i \le \Lambda`; its
+    effective elapsed time reaches the :math:`\iota_i` with :math:`V_i(\iota_i) =
+    \Lambda`, and never if :math:`V_i(\infty) = \mu_i / \Delta_i \le \Lambda`. Its
     crawl rate is :math:`1 / \psi_i(\iota_i)`.
 
     Parameters
     ----------
     pages : SignalledPages
-        Pages and their signals. Recall 1 is taken as 1 - 1e-15.
+        Pages and their signals. Recall 1 is replaced by 1 - 1e-15.
     bandwidth : float, 1/time
         Crawls of all pages together.
 
     Returns
     -------
     Allocation
-        Rates, multiplier, freshness, thresholds. The rate jumps with the threshold
-        of a page whose signals are all true, or all of its changes signalled: then
-        it may lie between those of two thresholds, which take turns.
+        Rates, multiplier, freshness, thresholds. The rate of a page jumps with its
+        threshold if all its signals are true, or if all its changes are signalled.
+        It may then lie between the rates of two thresholds that take turns.
 
     Examples
     --------
@@ -356,7 +356,7 @@ def optimal_thresholds(pages: SignalledPages, bandwidth: float) -> Allocation:
     start = _start(d, mu)
     gains = start < np.inf
     recall = np.minimum(pages.recall, ALMOST_ALL)
-    # of a page that gains nothing by a crawl, any change rate will do
+    # any change rate will do for a page that gains nothing from a crawl
     believed = SignalledPages(np.where(gains, d, 1.0), mu, recall, pages.false_rate)
     known = believed.change_rate, believed.false_rate, *lemma_4_rates(believed)
 
@@ -375,9 +375,9 @@ def optimal_thresholds(pages: SignalledPages, bandwidth: float) -> Allocation:
 
 
 def _guess(start, d, bandwidth):
-    """The v at which pages without signals spend the bandwidth if it is abundant.
+    """The v at which pages without signals would spend an abundant bandwidth.
 
-    There d / p is sqrt(2) start / v.
+    At abundant bandwidth d / p is sqrt(2) start / v.
     """
     return np.sqrt(2.0) * bandwidth / np.sum(d / start)
 
@@ -395,7 +395,7 @@ def _interval_rates(start, d, v):
 
 @compiled
 def _thresholds(share, change_rate, false_rate, alpha, gamma, beta):
-    """Thresholds at which values reach a share of their limit, and psi there."""
+    """Thresholds at which crawl values reach a share of their limit, and psi there."""
     at = np.empty(share.size)
     psi = np.empty(share.size)
     for i in range(share.size):

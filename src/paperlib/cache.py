@@ -1,4 +1,4 @@
-"""A place for the compiled functions of numba, if it would find none."""
+"""A folder for the compiled functions of numba, if it can write to no other."""
 
 import atexit
 import os
@@ -8,12 +8,12 @@ from pathlib import Path
 
 
 def ensure() -> None:
-    """Let numba compile also if neither the package nor the home can be written to.
+    """Give numba a temporary folder if the package and the home are read-only.
 
     In a container with a read-only package and a user without a home, numba refuses
-    to compile what it should cache. The folder that it gets instead belongs to this
-    process alone, because code that another user can write must not run. The
-    variable ``NUMBA_CACHE_DIR`` names a folder that is kept.
+    to compile functions that it should cache. The temporary folder belongs to this
+    process alone, because code that another user can write must not run. To keep the
+    compiled functions, name a folder in the variable ``NUMBA_CACHE_DIR``.
     """
     if os.environ.get("NUMBA_CACHE_DIR"):
         return

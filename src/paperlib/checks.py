@@ -1,8 +1,8 @@
 """Checks of arguments: errors that name the argument, the rule and the value.
 
-A check takes the name of an argument and its value, and returns the value as a
-NumPy array, or as a Python number, whatever it came in: a list, a pandas Series,
-an array of another type, byte order or memory layout.
+A check takes the name of an argument and its value. It returns the value as a NumPy
+array or as a Python number. The value may be a list, a pandas Series, or an array
+of any type, byte order and memory layout.
 """
 
 import operator
@@ -13,7 +13,7 @@ from .errors import ArgumentError
 
 
 def require(name, array, rule, good):
-    """Raise an error that names the first entry of the array that is not good."""
+    """Raise an error that names the first entry for which `good` is false."""
     if not np.all(good):
         array = np.asarray(array)
         index = tuple(np.argwhere(~np.broadcast_to(good, array.shape))[0].tolist())
@@ -22,7 +22,7 @@ def require(name, array, rule, good):
 
 
 def unmasked(name, value):
-    """The value as an array. Masked entries are an error: they would count."""
+    """The value as an array. Masked entries are an error: NumPy would count them."""
     if np.ma.is_masked(value):
         n_masked = np.ma.count_masked(value)
         raise ArgumentError(name, f"must have no masked entries, got {n_masked}")
@@ -30,7 +30,7 @@ def unmasked(name, value):
 
 
 def floats(name, value):
-    """The value as new floats, which may be NaN; dates and texts are no numbers."""
+    """The value as a new array of floats or NaN. Dates and texts are errors."""
     array = unmasked(name, value)
     try:
         array = np.add(array, 0.0, dtype=float)
@@ -40,7 +40,7 @@ def floats(name, value):
 
 
 def numbers(name, value, low=0.0, high=np.inf, *, above=False):
-    """The value as new floats within low and high, finite; `above` excludes low."""
+    """The value as new, finite floats in [low, high]; `above` excludes low."""
     array = floats(name, value)
     rule = "positive and finite" if above else "non-negative and finite"
     if (low, high) != (0.0, np.inf):
@@ -52,14 +52,14 @@ def numbers(name, value, low=0.0, high=np.inf, *, above=False):
 
 
 def number(name, value, low=0.0, high=np.inf, *, above=False):
-    """The value as one float within low and high, finite; `above` excludes low."""
+    """The value as one finite float in [low, high]; `above` excludes low."""
     if np.ndim(value):
         raise ArgumentError(name, f"must be one number, got shape {np.shape(value)}")
     return float(numbers(name, value, low, high, above=above))
 
 
 def rising(name, value, least=2, *, above=False):
-    """The value as rising floats along one axis, at least so many."""
+    """The value as a one-dimensional array of `least` or more rising floats."""
     array = numbers(name, value, above=above)
     if array.ndim != 1 or array.size < least or not (np.diff(array) > 0).all():
         raise ArgumentError(name, f"must rise, at least {least} numbers, got {value}")
@@ -67,7 +67,7 @@ def rising(name, value, least=2, *, above=False):
 
 
 def count(name, value, least=1):
-    """The value as an int of at least 1, or 0."""
+    """The value as an int of at least `least`, which is 1 or 0."""
     try:
         whole = operator.index(value)
     except TypeError:

@@ -1,7 +1,7 @@
-"""The copies that a crawler keeps while it follows crawl rates, simulated.
+"""Simulated copies of a crawler that follows crawl rates.
 
-For policies that learn: how long the copies are fresh (appendix C of Upadhyay et al.,
-2020), and what the crawls find.
+Policies that learn use the fresh time of the copies (appendix C of Upadhyay et al.,
+2020) and the bits of the crawls.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .processes import History
 
 @dataclass(frozen=True)
 class Schedule:
-    """How crawl rates become crawl times, and how long copies are then fresh.
+    """Crawl times for crawl rates, and the expected fresh time of the copies.
 
     Parameters
     ----------
@@ -29,12 +29,12 @@ class Schedule:
         `schedules.poisson` returns them.
     fresh_time : callable, optional
         ``fresh_time(change_rate, crawl_rate, duration, initial=...)``: the expected
-        fresh time of each page, as `freshness.poisson_time` gives it. By default the
-        fresh time of the simulated copies is taken in its place.
+        fresh time of each page, as `freshness.poisson_time` returns it. By default
+        the fresh time of the simulated copies replaces it.
 
     Examples
     --------
-    Pages crawled together, at the mean rate:
+    A schedule that crawls all pages together, at their mean rate:
 
     >>> def together(crawl_rate, duration, *, rng=None):
     ...     same = np.full_like(crawl_rate, np.mean(crawl_rate))
@@ -51,31 +51,32 @@ class Schedule:
 
 POISSON = Schedule(schedules.poisson, freshness.poisson_time)
 REGULAR = Schedule(schedules.regular, freshness.interval_time)
-# At equal intervals, where a round ends with a crawl of every page.
+# Equal intervals; each round ends with a crawl of every page.
 ROUNDS = Schedule(
     partial(schedules.regular, phase=1.0), partial(freshness.interval_time, phase=1.0)
 )
-# How a policy can explore.
+# Schedules for exploration.
 EXPLORE = {"interval": ROUNDS, "rate": POISSON}
 
 
 class Copies:
-    """Copies of Poisson pages that a crawler keeps, and what its crawls found.
+    """Simulated copies of Poisson pages, and the observations of their crawls.
 
     Parameters
     ----------
     change_rate : array_like, shape (n_pages,), 1/time
         True change rates.
     filled : bool
-        Whether every page is crawled at time 0; otherwise there are no copies.
+        Whether every page is crawled at time 0. Otherwise there are no copies at
+        first.
     rng : None, int or Generator, optional
         Draws crawls and changes.
 
     Attributes
     ----------
     history : History
-        What the crawls found, ragged. The first crawl of a page has nothing to
-        compare with and yields no observation.
+        Observations so far, ragged. The first crawl of a page yields none, because
+        there is no earlier copy to compare with.
 
     Examples
     --------
@@ -90,26 +91,26 @@ class Copies:
         self.rng = np.random.default_rng(rng)
         n_pages = self.change_rate.size
         self.history = History([], [], np.zeros(n_pages + 1, dtype=int))
-        # the last crawl of each page, and its first change after that, from now
+        # times of each page's last crawl and of its next change, relative to now
         self._last = np.full(n_pages, 0.0 if filled else -np.inf)
         self._change = self._last.copy()
         if filled:
             self._change += self._until_change(np.arange(n_pages))
 
     def _until_change(self, page):
-        """Time from a crawl of each page to its next change, whatever was before."""
+        """Time from a crawl of each page to its next change."""
         with np.errstate(divide="ignore"):
             return self.rng.standard_exponential(page.size) / self.change_rate[page]
 
     def follow(
         self, schedule: Schedule, crawl_rate: ArrayLike, duration: float
     ) -> tuple[NDArray, NDArray]:
-        """Crawl by a schedule for some time.
+        """Crawl the pages by a schedule.
 
         Parameters
         ----------
         schedule : Schedule
-            `POISSON`, `REGULAR`, `ROUNDS`, or one of your own.
+            `POISSON`, `REGULAR`, `ROUNDS`, or your own.
         crawl_rate : array_like, shape (n_pages,), 1/time
             Crawl rates.
         duration : float, time
@@ -118,18 +119,18 @@ class Copies:
         Returns
         -------
         expected : ndarray, shape (n_pages,), time
-            Expected fresh time of each page, given what happened before; that of
-            the simulation if the schedule has no closed form.
+            Expected fresh time of each page, given the earlier crawls. It is
+            `fresh` if the schedule has no closed form.
         fresh : ndarray, shape (n_pages,), time
-            Fresh time of each page as simulated.
+            Simulated fresh time of each page.
         """
         crawl_rate = checks.numbers("crawl_rate", crawl_rate)
         before = self.probability()
         time, offsets = schedule.times(crawl_rate, duration, rng=self.rng)
         pages = np.arange(offsets.size - 1)
         page = np.repeat(pages, np.diff(offsets))
-        # Copies that a page has in this time: from the last crawl before, and from
-        # each crawl, to the next one; the last copy, to the end.
+        # Copies of a page in this time: the first starts at the last earlier crawl,
+        # the others at each crawl. A copy ends at the next crawl or at the end.
         start = np.insert(time, offsets[:-1], self._last)
         change = time + self._until_change(page)
         change = np.insert(change, offsets[:-1], self._change)
@@ -138,7 +139,7 @@ class Copies:
         fresh = np.add.reduceat(fresh, offsets[:-1] + pages)
         last = offsets[1:] + pages
         self._last, self._change = start[last] - duration, change[last] - duration
-        seen = start > -np.inf  # by the crawl at the end
+        seen = start > -np.inf  # copies that the crawl at their end observes
         seen[last] = False
         offsets = np.append(0, np.cumsum(seen)[last])
         later = History((end - start)[seen], (change <= end)[seen], offsets)

@@ -9,7 +9,7 @@ class ArgumentError(ValueError):
     argument : str
         Name of the argument.
     rule : str
-        The rest of the sentence, such as "must be positive, got -1".
+        The rest of the message, such as "must be positive, got -1".
 
     Examples
     --------
@@ -18,7 +18,7 @@ class ArgumentError(ValueError):
     """
 
     def __init__(self, argument: str, rule: str) -> None:
-        super().__init__(argument, rule)  # both, for pickle
+        super().__init__(argument, rule)  # pickle needs both
         self.argument = argument
         self.rule = rule
 
@@ -31,8 +31,8 @@ class ConvergenceError(RuntimeError):
 
 
 class DegenerateHistoryWarning(UserWarning):
-    """Pages that changed at no crawl, or at every one: estimates of 0 and inf."""
+    """Pages that changed at no crawl or at every crawl have estimates of 0 or inf."""
 
 
 class DegeneratePriorWarning(UserWarning):
-    """A fitted prior at the border of its parameters."""
+    """A parameter of a fitted prior is at its bound."""

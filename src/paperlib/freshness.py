@@ -1,16 +1,17 @@
-r"""How fresh the copy of one page is: shares of time, crawl value, Lemma 4.
+r"""Freshness of the copy of one page: shares of time, crawl value, Lemma 4.
 
 Changes are a Poisson process of rate Delta. A copy is fresh from a crawl to the
-next change, so that after the time tau it is fresh with probability
-:math:`e^{-\Delta\tau}`. Here are the share of time in which it is fresh when crawls
-come at Poisson times (`poisson`) or at equal intervals (`interval`); the expected
-fresh time of a duration (`poisson_time`, `interval_time`); and psi, w and V of
-Lemma 4 of Busa-Fekete et al. (2025) for a page that is crawled when time and
-signals reach a threshold (`mean_crawl_interval`, `fresh_time`, `crawl_value`).
+next change. At the time tau after the crawl it is therefore fresh with probability
+:math:`e^{-\Delta\tau}`. `poisson` and `interval` are the shares of time in which
+the copy is fresh, under crawls at Poisson times and at equal intervals.
+`poisson_time` and `interval_time` are the expected fresh times within a duration.
+`mean_crawl_interval`, `fresh_time` and `crawl_value` are psi, w and V of Lemma 4 of
+Busa-Fekete et al. (2025), for a page that is crawled at a threshold of time and
+signals.
 
 One signal lowers the probability that the copy is fresh by the same factor as a
-time beta without signals. The *effective elapsed time* of n signals in the time
-tau since the last crawl is :math:`\iota = \tau + \beta n`.
+time beta without signals. With n signals in the time tau since the last crawl, the
+*effective elapsed time* is :math:`\iota = \tau + \beta n`.
 
 All arguments broadcast.
 """
@@ -52,8 +53,8 @@ def interval(change_rate: ArrayLike, crawl_rate: ArrayLike) -> NDArray:
     r"""Share of time in which a copy is fresh, under crawls at equal intervals.
 
     Eq. (5) of Busa-Fekete et al. (2025), and appendix C of Upadhyay et al. (2020) at
-    p = R / m; never below `poisson`:
-    :math:`F = \frac{p}{\Delta} (1 - e^{-\Delta / p})`.
+    p = R / m: :math:`F = \frac{p}{\Delta} (1 - e^{-\Delta / p})`. It is never below
+    `poisson`.
 
     Parameters
     ----------
@@ -72,7 +73,7 @@ def _lasting(rate, duration):
 
 
 def _time_and_state(duration, initial):
-    """The checked duration and probability that the copy is fresh when it begins."""
+    """Check the duration, and the probability that the copy is fresh at its start."""
     return (
         checks.numbers("duration", duration),
         checks.numbers("initial", initial, 0.0, 1.0),
@@ -86,7 +87,7 @@ def poisson_time(
     *,
     initial: ArrayLike = 0.0,
 ) -> NDArray:
-    r"""Expected fresh time of a duration that starts now, at Poisson times.
+    r"""Expected fresh time within a duration from now, at Poisson crawl times.
 
     The integral of eq. (4) of Upadhyay et al. (2020) over the duration T, with the
     freshness F of `poisson` and the probability s that the copy is fresh now:
@@ -122,10 +123,10 @@ def interval_time(
     initial: ArrayLike = 0.0,
     phase: ArrayLike | None = None,
 ) -> NDArray:
-    r"""Expected fresh time of a duration that starts now, at equal intervals.
+    r"""Expected fresh time within a duration from now, at equal crawl intervals.
 
-    Appendix C of Upadhyay et al. (2020), derived: with crawls at :math:`t_0 + k / p`,
-    k = 0, 1, ...,
+    Appendix C of Upadhyay et al. (2020) (derived), for crawls at :math:`t_0 + k / p`,
+    k = 0, 1, ...:
 
     .. math:: \int_0^{t_0} s\, e^{-\Delta t}\, dt
         + \int_{t_0}^{T} e^{-\Delta\,((t - t_0) \bmod 1/p)}\, dt .
@@ -138,7 +139,7 @@ def interval_time(
     initial : array_like, in [0, 1], default 0
         s, the probability that the copy is fresh now.
     phase : array_like, in (0, 1], optional
-        :math:`p\,t_0`, time until the first crawl as a share of the interval; by
+        :math:`p\,t_0`, time until the first crawl as a share of the interval. By
         default the result is the mean over all phases.
 
     Returns
@@ -163,15 +164,15 @@ def interval_time(
 
 
 def _before_first_crawl(change_rate, first, share, initial):
-    r"""Fresh time up to `first`, by which a share of the pages has been crawled.
+    r"""Fresh time up to `first`; a share of the pages has been crawled by then.
 
-    The first crawl comes at a uniform time, so that the page has been crawled by the
-    time t with probability share t / first. The new copies are fresh for
+    The first crawl comes at a uniform time. By the time t the page has therefore been
+    crawled with probability share t / first. The new copies are fresh for
 
     .. math:: \frac{share}{first} \int_0^{first} \int_0^t e^{-\Delta (t - u)}\,du\,dt
               = share\;first\;\frac{x - 1 + e^{-x}}{x^2}, \qquad x = \Delta\,first .
 
-    The fraction is 1F1(1; 3; -x) / 2, which does not cancel.
+    The fraction is 1F1(1; 3; -x) / 2, which avoids cancellation.
     """
     lasting = _lasting(change_rate, first)
     crawled = share * first * hyp1f1(1, 3, -first * change_rate) / 2
@@ -183,15 +184,15 @@ def _before_first_crawl(change_rate, first, share, initial):
 def mean(fresh: ArrayLike, importance: ArrayLike) -> NDArray:
     r"""Share of requests that are served fresh, :math:`\sum \mu_i F_i / \sum \mu_i`.
 
-    F of eq. (10) of Avrachenkov, Patil, Thoppe (2020) over the sum of weights;
-    accuracy in section 6.2 of Busa-Fekete et al. (2025).
+    F of eq. (10) of Avrachenkov, Patil, Thoppe (2020), divided by the sum of weights;
+    called accuracy in section 6.2 of Busa-Fekete et al. (2025).
 
     Parameters
     ----------
     fresh : array_like, shape (..., n_pages)
         Freshness of each page.
     importance : array_like, shape (n_pages,) or (..., n_pages)
-        Not all of them 0.
+        Weights, at least one of them positive.
 
     Returns
     -------
@@ -233,33 +234,32 @@ def crawl_value(
     *,
     terms: int | None = None,
 ) -> NDArray:
-    r"""Crawl value of pages: the gain in freshness by a crawl now.
+    r"""Crawl value of pages: the gain in freshness from a crawl now.
 
     V of Lemma 4 of Busa-Fekete et al. (2025), at :math:`\iota = \tau + \beta n`,
 
     .. math:: V(\iota) = \mu\,\bigl(w(\iota) - e^{-\alpha\iota}\,\psi(\iota)\bigr),
 
-    with w and psi of `fresh_time` and `mean_crawl_interval`. It rises to
-    :math:`\mu / \Delta`, by :math:`V' = \mu\alpha\,e^{-\alpha\iota} \psi` (Lemma 2);
-    without signals it is
-    :math:`\mu / \Delta\,(1 - (1 + \Delta\tau) e^{-\Delta\tau})`, and without false
-    signals :math:`\mu / \Delta` after a signal and before it
+    where w is `fresh_time` and psi is `mean_crawl_interval`. V rises to
+    :math:`\mu / \Delta`, with slope :math:`V' = \mu\alpha\,e^{-\alpha\iota} \psi`
+    (Lemma 2). Section 5.1 has two special cases. Without signals, V is
+    :math:`\mu / \Delta\,(1 - (1 + \Delta\tau) e^{-\Delta\tau})`. Without false signals,
+    V is :math:`\mu / \Delta` after a signal, and before the first signal it is
     :math:`\mu\,\bigl((1 - e^{-\Delta\tau}) / \Delta - e^{-\alpha\tau} (1 -
-    e^{-\gamma\tau}) / \gamma\bigr)` (section 5.1).
+    e^{-\gamma\tau}) / \gamma\bigr)`.
 
     Parameters
     ----------
     elapsed : array_like, shape (..., n_pages), time
-        tau; inf gives the limit. At recall 1 (alpha = 0) only signals count: before
-        the first one, V is 0 at every finite tau. With n signals it is the limit
-        of the sums, which docs/formulas.md prints.
+        tau; inf gives the limit. At recall 1 (alpha = 0) only signals count: V is 0
+        at every finite tau before the first signal. After n signals V is the limit
+        of the sums (docs/formulas.md).
     n_signals : array_like, shape (..., n_pages)
         n.
     pages : SignalledPages
     terms : int, optional
-        j of APPROX-j, which takes the first j terms of the sums (appendix A.1) and
-        has the limit :math:`(\mu / \Delta) (1 - (\nu / (\Delta + \nu))^j)`; by
-        default all.
+        j of APPROX-j, the first j terms of the sums (appendix A.1), with the limit
+        :math:`(\mu / \Delta) (1 - (\nu / (\Delta + \nu))^j)`. By default all terms.
 
     Returns
     -------
@@ -279,8 +279,8 @@ def crawl_value(
 def mean_crawl_interval(threshold: ArrayLike, pages: SignalledPages) -> NDArray:
     r"""Mean time between two crawls of pages that are crawled at a threshold.
 
-    psi of Lemma 4 of Busa-Fekete et al. (2025), for crawls whenever the effective
-    elapsed time reaches iota; its inverse is the crawl rate f of Theorem 1.
+    psi of Lemma 4 of Busa-Fekete et al. (2025): a page is crawled whenever its
+    effective elapsed time reaches iota. 1 / psi is the crawl rate f of Theorem 1.
     :math:`R^i(x)` is the probability that a Poisson number of mean x exceeds i.
 
     .. math:: \psi(\iota) = \frac{1}{\gamma} \sum_{i=0}^{\lfloor\iota/\beta\rfloor}
@@ -300,10 +300,10 @@ def mean_crawl_interval(threshold: ArrayLike, pages: SignalledPages) -> NDArray:
 
 
 def fresh_time(threshold: ArrayLike, pages: SignalledPages) -> NDArray:
-    r"""Mean time that a copy is fresh between two crawls at a threshold.
+    r"""Mean fresh time between two crawls of pages that are crawled at a threshold.
 
-    w of Lemma 4 of Busa-Fekete et al. (2025); over `mean_crawl_interval` it is the
-    freshness, and with the factor mu the o of the proof of Theorem 1.
+    w of Lemma 4 of Busa-Fekete et al. (2025). With psi of `mean_crawl_interval`, the
+    freshness is w / psi, and mu w / psi is o in the proof of Theorem 1.
 
     .. math:: w(\iota) = \sum_{i=0}^{\lfloor\iota/\beta\rfloor}
               \frac{\nu^i}{(\Delta + \nu)^{i+1}}
@@ -324,7 +324,7 @@ def fresh_time(threshold: ArrayLike, pages: SignalledPages) -> NDArray:
 
 @np.errstate(all="ignore")  # infinite times, pages that never change
 def _lemma_4(name, time, n_signals, pages, terms=np.inf):
-    """V / mu, psi and w of pages, with the name of the time for an error."""
+    """V / mu, psi and w of pages; an error calls the time by `name`."""
     time = checks.floats(name, time)
     checks.require(name, time, "non-negative", time >= 0)
     n_signals = checks.numbers("n_signals", n_signals)

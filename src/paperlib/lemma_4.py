@@ -1,22 +1,22 @@
 r"""Lemma 4 of Busa-Fekete et al. (2025), compiled: one page, no checks.
 
-`lemma_4` gives V / mu, psi and w, of which `paperlib.freshness` has the formulas, and
-`lemma_4_rates` its arguments; `saturation` has the effective times between which V
-changes, and `threshold` inverts V. The tools of a greedy crawler are four functions:
-`evaluate` computes a *state* of a page, and `upper`, `lower` and `reach` bound V by it.
+`lemma_4` computes V / mu, psi and w (formulas: `paperlib.freshness`), and
+`lemma_4_rates` its arguments. `saturation` is the range of effective times in which V
+changes, and `threshold` inverts V. A greedy crawler uses four functions: `evaluate`
+computes a *state* of a page, and `upper`, `lower` and `reach` bound V by this state.
 
-A state is the value V at some effective time iota, its slope, and two numbers, curve
-and decay, such that V a further effective time d later is within
+A state is the value V at an effective time iota, its slope, and two numbers, curve and
+decay. They bound V at the effective time iota + d, where d may be negative:
 
-    V + slope d (1 - decay d) <= V(iota + d) <= V + slope d + curve d^2 / 2,
+    V + slope d (1 - decay d) <= V(iota + d) <= V + slope d + curve d^2 / 2.
 
-or earlier for d < 0 (then the left side holds for decay d >= -1). By Lemma 4 the slope
-of V is mu alpha exp(-alpha iota) psi(iota), where psi never falls and grows no faster
-than iota. So the bounds hold for
+The lower bound holds if decay d >= -1. By Lemma 4 the slope of V is
+mu alpha exp(-alpha iota) psi(iota), and psi never falls and grows no faster than iota.
+Both bounds therefore hold for
 
     curve = mu alpha exp(-alpha iota),    decay = alpha.
 
-The state holds after later crawls too, because V depends on iota alone.
+A state remains valid after later crawls, because V depends on iota alone.
 """
 
 import math
@@ -27,36 +27,36 @@ from scipy.special import gammainccinv, gammaincinv
 
 compiled = njit(cache=True, error_model="numpy")
 
-# Limits of alpha iota, the cumulative hazard of a copy. Recall 1 and no signal mean no
-# hazard, which is below FRESH. From STALE on the value is at its limit to rounding.
+# Limits of alpha iota, the cumulative hazard of a copy. A hazard below FRESH counts as
+# 0, as at recall 1 without a signal. From STALE on, V is at its limit, to rounding.
 FRESH, STALE = 1e-50, 45.0
 # Finite substitutes: alpha = LEAST_ALPHA change_rate at recall 1, and log(gamma / nu) =
 # MOST_EVIDENCE without false signals, so that effective times are finite.
 LEAST_ALPHA, MOST_EVIDENCE = 1e-100, 1e100
-SMALL = 1e-14  # sums end at a term below this share
-# A Poisson number of mean x exceeds i, to rounding, if (x - i)^2 > 75 x (Chernoff),
-# and so it does for x > i + 75 + sqrt(75 i).
+SMALL = 1e-14  # sums end at a term below this share of the sum
+# A Poisson number of mean x exceeds i, to rounding, if (x - i)^2 > 75 x (Chernoff).
+# This holds if x > i + 75 + sqrt(75 i).
 CHERNOFF = 75.0
-# Wald's identity is exact to rounding after so many signals, times step (1 + step), and
-# does not cancel in V where alpha iota is above FAR. After MOST_SIGNALS it is used in
-# any case: its relative error is less than their inverse.
+# Wald's identity is exact to rounding after MANY step (1 + step) signals, and V does
+# not cancel if alpha iota > FAR. After MOST_SIGNALS signals the identity is always
+# used: its relative error is then below 1 / MOST_SIGNALS.
 MANY, FAR, MOST_SIGNALS = 8.0, 0.1, 1e5
-# Error of V / mu at which the search of a threshold ends, relative to V / mu and slope.
+# The search for a threshold ends at this error of V / mu, relative to V / mu + slope.
 VALUE_ERROR = 1e-13
-# Newton's method needs some ten steps. Where it does not, bisection of the exponents of
-# floating-point numbers ends within 80 more.
+# Newton's method usually needs some ten steps. If it needs more than NEWTON_STEPS,
+# bisection of the exponents of floating-point numbers ends within 80 more.
 NEWTON_STEPS, MOST_STEPS = 50, 130
-LEAST_LEFT = 0.1  # a step leaves at least this share of iota, of exp(-alpha iota)
-TINY = 1e-300  # a time that is shorter than any
-# Upper bounds are larger by some roundings, so that they hide no tie.
+LEAST_LEFT = 0.1  # a step leaves at least this share of iota and of exp(-alpha iota)
+TINY = 1e-300  # a time below all thresholds
+# Factor on upper bounds: some roundings, so that rounding hides no tie.
 ABOVE = 1 + 1e-14
 
 
 def lemma_4_rates(pages, terms=np.inf):
     """alpha, gamma and beta for `lemma_4`: all finite, gamma = 0 without signals.
 
-    Signals of recall 0 say nothing and count as none; but the first terms of the
-    sums are continued by their limit for recall -> 0, a different number.
+    Signals at recall 0 carry no information and are left out. With a limited number
+    of terms they stay, because the sums then have another limit for recall -> 0.
     """
     signalled = pages.recall * pages.change_rate
     alpha = np.maximum(pages.alpha, LEAST_ALPHA * pages.change_rate)
@@ -67,7 +67,7 @@ def lemma_4_rates(pages, terms=np.inf):
 
 
 def saturation(alpha):
-    """Effective times up to which V is 0, and from which it is at its limit."""
+    """Effective times up to which V is 0 and from which V is at its limit."""
     with np.errstate(divide="ignore", over="ignore"):  # a page that never changes
         return FRESH / alpha, STALE / alpha
 
@@ -76,9 +76,9 @@ def saturation(alpha):
 def _above(i, x, weight, share):
     """Weighted probability that a Poisson number of mean x exceeds i.
 
-    The weight is 1 - (1 - share)^k at i + 1 + k, if it begins at 0.
+    With weight = 0, the term i + 1 + k has weight 1 - (1 - share)^k.
     """
-    # of i; log 0 is avoided
+    # probability of i; 1e-300 avoids log 0
     p = math.exp(i * math.log(x + 1e-300) - x - math.lgamma(i + 1.0))
     total = 0.0
     while True:
@@ -95,7 +95,7 @@ def residual(i, x):
     """R^i: probability that a Poisson number of mean x exceeds i."""
     if x > i + CHERNOFF + math.sqrt(CHERNOFF * i):
         return 1.0
-    if i < x and i < 16:  # the sum up to i is shorter, and exp(-x) not too small
+    if i < x and i < 16:  # the sum up to i is shorter, and exp(-x) is not tiny
         p, total = math.exp(-x), -math.expm1(-x)
         for k in range(i):
             p *= x / (k + 1)
@@ -116,8 +116,8 @@ def lemma_4(iota, change_rate, false_rate, alpha, gamma, beta, terms):
     value = psi = 0.0
     least = min(MANY * step * (1 + step), MOST_SIGNALS) if x > FAR else MOST_SIGNALS
     if terms == math.inf and gamma * iota > (1 + step) * least:
-        # Wald: one of many signals crosses the threshold with the probability
-        # step / (1 + step), by a time uniform on (0, beta).
+        # Wald: after many signals, a signal crosses the threshold with probability
+        # step / (1 + step), and the overshoot is uniform on (0, beta).
         psi = (iota + 0.5 * beta * step / (1 + step)) / (1 + step)
         w = 1 / change_rate - fresh / (alpha * (1 + step))
         return w - (fresh * psi if fresh > 0.0 else 0.0), psi, w
@@ -139,18 +139,18 @@ def lemma_4(iota, change_rate, false_rate, alpha, gamma, beta, terms):
     return value if x > FRESH else 0.0, psi, w
 
 
-# ---- the value inverted
+# ---- inverse of the value
 
 # Without signals V reaches the share y = 1 - (1 + x) exp(-x) of its limit at iota =
-# x / change_rate. With u = sqrt(-2 log(1 - y)), which is at most 8.6 in floating point,
-# x / u is a smooth function of u: a table of polynomials on equal pieces, which takes a
-# third to a tenth of the time of three steps of Halley's method (measured). The
-# relative error is below 1e-14.
+# x / change_rate. With u = sqrt(-2 log(1 - y)), at most 8.6 in floating point, x / u is
+# a smooth function of u. A table has its polynomials on equal pieces. It takes a third
+# to a tenth of the time of three steps of Halley's method (measured), and its relative
+# error is below 1e-14.
 LONGEST, PIECES, DEGREE = 8.6, 128, 8
 
 
 def _inverse_table():
-    """Coefficients of x / u on each piece, scaled to [-1, 1], highest power first."""
+    """Coefficients of x / u, highest power first; each piece is scaled to [-1, 1]."""
     node = np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))  # Chebyshev's
     place = np.arange(PIECES)[:, np.newaxis] + 0.5 + 0.5 * node
     u = place * LONGEST / PIECES
@@ -181,9 +181,9 @@ def inverse_value(y):
 def threshold(share, change_rate, false_rate, alpha, gamma, beta):
     """Effective time at which V reaches a share of its limit, and psi there.
 
-    By Newton's method from the time without signals. V is a convex function of
-    exp(-alpha iota), so that it converges from anywhere, but it may take long: then
-    the exponents of the bracket are bisected. inf for shares of 1 and more.
+    Newton's method starts at the threshold without signals. V is a convex function of
+    exp(-alpha iota), so that the method converges from any start. If it is slow, the
+    exponents of the bracket are bisected. The result is inf for shares of 1 and more.
     """
     if not share < 1.0:
         return np.inf, np.inf
@@ -232,7 +232,7 @@ def evaluate(page, iota, terms):
 
 @compiled
 def upper(state, d):
-    """Upper bound of the value an effective time d later than a state."""
+    """Upper bound of the value at an effective time d after a state."""
     bound = state.value + d * (state.slope + 0.5 * d * state.curve)
     if d != 0.0:
         bound *= ABOVE
@@ -241,7 +241,7 @@ def upper(state, d):
 
 @compiled
 def lower(state, d):
-    """Lower bound of the value an effective time d later than a state."""
+    """Lower bound of the value at an effective time d after a state."""
     if state.decay * d < -1.0:
         return 0.0
     rise = d * state.slope * (1.0 - state.decay * d)
@@ -252,7 +252,7 @@ def lower(state, d):
 
 @compiled
 def reach(state, goal):
-    """Effective time d at which the upper bound is at a goal; NaN if it never is."""
+    """Effective time d at which the upper bound meets a goal; NaN if it never does."""
     rise = goal - state.value
     root = state.slope**2 + 2.0 * state.curve * rise
     if not root > 0.0:

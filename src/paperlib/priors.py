@@ -1,8 +1,7 @@
 """Priors of Grimes and Ford (2008): pseudo-observations, and a grid.
 
-Their section 4: what is known about a page before its first
-crawl (`PseudoObservations`, its first interval), and after a few crawls
-(`grid_posterior`).
+Section 4 of their paper: the distribution of a page's change rate before its first
+crawl (`PseudoObservations`) and after a few crawls (`grid_posterior`).
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from .errors import ConvergenceError, DegeneratePriorWarning
 from .estimators import log_likelihood, mle
 from .processes import History
 
-# A logarithm this close to its bound has ended there.
+# A fitted logarithm this close to its bound counts as at the bound.
 AT_BOUND = 1e-3
-# Exponent of the rate in a density over periods that is uniform in either quantity.
+# Exponent of the rate in a density over periods that is uniform in this quantity.
 BASES = {"period": 0, "rate": 2}
 
 
@@ -30,16 +29,16 @@ BASES = {"period": 0, "rate": 2}
 class PseudoObservations:
     r"""Prior given by two pseudo-observations, one changed and one unchanged.
 
-    Section 4.4 of Grimes and Ford (2008): every page gets a crawl that found a
-    change after an interval a, and one that found none after an interval b. If
-    all change rates are equally likely before the two, the density after them
-    is
+    Section 4.4 of Grimes and Ford (2008): every page gets one crawl that found a
+    change after an interval a, and one crawl that found no change after an
+    interval b. If all change rates are equally likely before these two, the
+    density after them is
 
     .. math:: \pi(\Delta) = \frac{b (a + b)}{a}
         (1 - e^{-a \Delta})\,e^{-b \Delta} ,
 
-    that of the sum of two exponential variables of means 1/b and 1/(a + b)
-    (derived).
+    the density of the sum of two exponential variables of means 1/b and
+    1/(a + b) (derived).
 
     Parameters
     ----------
@@ -61,7 +60,7 @@ class PseudoObservations:
     unchanged: float
 
     def __post_init__(self):
-        for name, value in vars(self).items():  # so, because the dataclass is frozen
+        for name, value in vars(self).items():  # not setattr: the dataclass is frozen
             vars(self)[name] = checks.number(name, value, above=True)
 
     def density(self, rate: ArrayLike) -> NDArray:
@@ -89,37 +88,36 @@ class PseudoObservations:
         .. math:: \arg\max_\Delta \; (1 - e^{-a\Delta})\,e^{-b\Delta}
                   \prod_k P(\mathrm{bit}_k \mid \Delta)
 
-        It is `estimators.mle` with the two pseudo-observations among the
-        crawls, so that no history is degenerate; section 4.4 of Grimes and
-        Ford (2008).
+        This is `estimators.mle` from the crawls and the two pseudo-observations,
+        so that no history is degenerate (section 4.4 of Grimes and Ford, 2008).
 
         Parameters
         ----------
         history : History
-            In either form.
+            Dense or ragged.
 
         Returns
         -------
         ndarray or float, shape ``history.shape``, 1/time
-            Change rates; the mode of the prior for a page without crawls.
+            Change rates; for a page without crawls, the mode of the prior.
         """
         return history.by_page(mle(self.observed(history)))
 
     def observed(self, history: History) -> History:
         """Append a history to the two pseudo-observations.
 
-        Its likelihood is the posterior if all rates are equally likely before the
-        two.
+        The likelihood of the result is the posterior, if all rates are equally likely
+        before the pseudo-observations.
 
         Parameters
         ----------
         history : History
-            In either form.
+            Dense or ragged.
 
         Returns
         -------
         History
-            Of the same class, in the ragged form; no page of it is degenerate.
+            Ragged, of the same class. No page is degenerate.
         """
         pages = (*history.shape, 1)
         interval = np.tile([self.changed, self.unchanged], pages)
@@ -141,18 +139,19 @@ class PseudoObservations:
         period : array_like, shape (n_grid,), time
             Mean times between changes, positive, rising.
         base : {"period", "rate"}, default "period"
-            Quantity that is uniform without the two pseudo-observations: the
-            period, as in Grimes and Ford (2008), where the prior has no finite
-            integral without a largest period, or the rate, as in `density`.
+            Quantity that is uniform before the two pseudo-observations: the
+            period, as in Grimes and Ford (2008), or the rate, as in `density`.
+            With "period" the integral of the prior is infinite unless there is a
+            largest period.
 
         Returns
         -------
         ndarray, shape (n_grid,)
-            Probabilities of sum 1.
+            Probabilities that sum to 1.
         """
         period = checks.rising("period", period, above=True)
         rate = 1 / period
-        # relative to the longest period, so that not all of them vanish
+        # relative to the longest period, so that not all weights underflow
         unchanged = np.exp(-self.unchanged * (rate - rate[-1]))
         weight = -np.expm1(-self.changed * rate) * unchanged
         weight *= (
@@ -169,8 +168,8 @@ class PseudoObservations:
     ) -> float:
         r"""L2 distance of the prior to a population of pages, on a grid.
 
-        Section 4.4 of Grimes and Ford (2008): with the `probabilities` p of
-        the grid, and the shares s of the pages that are nearest to its points,
+        Section 4.4 of Grimes and Ford (2008): with the `probabilities` p_k of the
+        grid points, and the share s_k of the pages that are nearest to each point,
 
         .. math:: \sqrt{\textstyle\sum_k (p_k - s_k)^2} .
 
@@ -196,11 +195,11 @@ class PseudoObservations:
         *,
         base: Literal["period", "rate"] = "period",
     ) -> PseudoObservations:
-        """Fit the prior to known change rates by the least `distance`.
+        """Fit the prior to known change rates at minimum `distance`.
 
-        Section 4.4 of Grimes and Ford (2008). They use simulated annealing; here
-        it is the simplex of Nelder and Mead from the best point of a grid, which
-        finds the same minimum.
+        Section 4.4 of Grimes and Ford (2008). They use simulated annealing. We use
+        the simplex of Nelder and Mead, which starts at the best point of a grid
+        and finds the same minimum.
 
         Parameters
         ----------
@@ -224,8 +223,8 @@ class PseudoObservations:
         Warns
         -----
         DegeneratePriorWarning
-            An interval ended at its bound, as `changed` does for a population
-            with a heavy tail of periods and base "period".
+            An interval ended at its bound. With base "period", `changed` does so
+            for a population with a heavy tail of periods.
         """
         period = checks.rising("period", period, above=True)
         known = shares(change_rate, period)
@@ -241,7 +240,7 @@ class PseudoObservations:
             start,
             method="Nelder-Mead",
             bounds=[ends, ends],
-            # six digits of an interval; the rounding of a loss
+            # six digits of an interval, and the rounding of a loss
             options={"xatol": 1e-6, "fatol": 1e-12 * loss(start)},
         )
         if not fitted.success:
@@ -258,7 +257,7 @@ class PseudoObservations:
 
 
 def shares(change_rate: ArrayLike, period: ArrayLike) -> NDArray:
-    """Share of the pages nearest to each mean time between changes of a grid.
+    """Share of the pages whose mean time between changes is nearest to a grid point.
 
     The empirical prior of section 4.3 of Grimes and Ford (2008): the distribution of
     known change rates, for `grid_posterior`.
@@ -273,7 +272,7 @@ def shares(change_rate: ArrayLike, period: ArrayLike) -> NDArray:
     Returns
     -------
     ndarray, shape (n_grid,)
-        Of sum 1.
+        Shares that sum to 1.
     """
     change_rate = checks.numbers("change_rate", change_rate, above=True)
     period = checks.rising("period", period, above=True)
@@ -288,13 +287,13 @@ def grid_posterior(history: History, rate: ArrayLike, prior: ArrayLike) -> NDArr
         \prod_\mathrm{changed} (1 - e^{-\Delta w_n})
         \prod_\mathrm{unchanged} e^{-\Delta w_n}
 
-    for each page; section 4.3 of Grimes and Ford (2008). The result can be the
-    prior of the next call, which gets the new crawls alone.
+    for each page (section 4.3 of Grimes and Ford, 2008). The result can be the
+    prior of the next call, with only the new crawls.
 
     Parameters
     ----------
     history : History
-        In either form.
+        Dense or ragged.
     rate : array_like, shape (n_grid,), 1/time
         Change rates, non-negative.
     prior : array_like, shape (n_grid,) or ``(*history.shape, n_grid)``
@@ -303,12 +302,12 @@ def grid_posterior(history: History, rate: ArrayLike, prior: ArrayLike) -> NDArr
     Returns
     -------
     ndarray, shape ``(*history.shape, n_grid)``
-        Probabilities, of sum 1 for each page.
+        Probabilities that sum to 1 for each page.
 
     Raises
     ------
     ValueError
-        A page whose bits are impossible under its prior.
+        The bits of a page are impossible under its prior.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Poisson pages: their changes, their crawls, and the bits that crawls reveal.
 
 A page changes at the times of a Poisson process. A crawl reveals one bit: whether
-the page has changed since the crawl before. `History` holds the bits and the
-intervals between crawls, of many pages or runs at once.
+the page has changed since the previous crawl. `History` holds the bits and the
+intervals between crawls, for many pages or runs at once.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from .errors import ArgumentError
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """What a crawler has seen: intervals between crawls, and a bit for each.
+    """Observations of a crawler: intervals between crawls, and a bit for each.
 
     There are two forms. In the dense form all pages have the same number of
-    crawls: time runs along the last axis, the axes before it are pages or
+    crawls: the last axis is the crawl, and the axes before it are pages or
     runs. In the ragged form the crawls of all pages follow each other in flat
-    arrays, and `offsets` tells where each page begins.
+    arrays, and `offsets` says where each page begins.
 
     Parameters
     ----------
     interval : array_like, shape (..., n_crawls) or (n,), time
-        Time between a crawl and the one before, positive.
+        Time between a crawl and the previous one, positive.
     changed : array_like of bool or 0/1, same shape
-        True where the crawl found the page changed.
+        True if the crawl found a change.
     offsets : array_like of int, shape (n_pages + 1,), optional
-        Page i is ``offsets[i]:offsets[i + 1]`` of the flat arrays. A page may
-        have no crawls.
+        Page i has the entries ``offsets[i]:offsets[i + 1]`` of the flat arrays.
+        A page may have no crawls.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class History:
         vars(self).update(interval=interval, changed=changed, offsets=offsets)
 
     def _unchecked(self, **arrays):
-        """The same history with arrays in place of its own that need no check."""
+        """A copy of the history with some arrays replaced, without checks."""
         history = copy(self)
         vars(history).update(arrays)
         return history
@@ -84,9 +84,9 @@ class History:
         return np.diff(self.ragged()[2]).reshape(self.shape)
 
     def per_crawl(self, values: ArrayLike) -> NDArray:
-        """Repeat a number of each page, of `shape`, for each of its crawls.
+        """Repeat the number of each page for each of its crawls.
 
-        The result broadcasts with `interval`.
+        `values` broadcasts to `shape`; the result broadcasts with `interval`.
         """
         values = np.broadcast_to(values, self.shape)
         if self.offsets is None:
@@ -94,24 +94,24 @@ class History:
         return np.repeat(values, self.n_crawls)
 
     def by_page(self, values: NDArray) -> Any:
-        """Give flat numbers, one for each page, the `shape` of the pages."""
+        """Reshape a flat array, with one number for each page, to `shape`."""
         return values.reshape(self.shape)[()]
 
     def total(self, values: ArrayLike) -> Any:
-        """Sum a number of each crawl over the crawls of each page.
+        """Sum the numbers of all crawls of each page.
 
-        The sum of a page without crawls is 0.
+        The sum is 0 for a page without crawls.
         """
         if self.offsets is None:
             return np.sum(values, axis=-1)
-        # reduceat gives a page without crawls the value at its start, and needs a
-        # value at the very end, where such a page may start
+        # For a page without crawls, reduceat returns the value at its start. Such a
+        # page may start at the very end, where a value must then exist.
         values = np.append(np.asarray(values, dtype=float), 0.0)
         sums = np.add.reduceat(values, self.offsets[:-1])
         return np.where(self.n_crawls > 0, sums, 0.0)
 
     def ragged(self) -> tuple[NDArray, NDArray, NDArray]:
-        """Flat intervals, flat bits and offsets, whichever form this history has."""
+        """Flat intervals, flat bits and offsets, from either form."""
         offsets = self.offsets
         if offsets is None:
             offsets = self.interval.shape[-1] * np.arange(math.prod(self.shape) + 1)
@@ -119,23 +119,23 @@ class History:
 
     def prefix(self, n_crawls: int) -> History:
         """Return the first `n_crawls` crawls of every page of a dense history."""
-        # Checked with the whole: in a simulation all prefixes are taken in turn.
+        # No check again: the whole is checked, and a simulation takes every prefix.
         return self._unchecked(
             interval=self.interval[..., :n_crawls], changed=self.changed[..., :n_crawls]
         )
 
     def join(self, later: History) -> History:
-        """Append to the crawls of each page those of a later history.
+        """Append the crawls of a later history to the crawls of each page.
 
         Parameters
         ----------
         later : History
-            Of the same pages, in either form.
+            History of the same pages, dense or ragged.
 
         Returns
         -------
         History
-            In the ragged form.
+            Ragged.
 
         Examples
         --------
@@ -158,7 +158,7 @@ class History:
 
 
 def _checked_offsets(offsets, interval):
-    """Offsets as int64, of pages whose crawls have these intervals."""
+    """Offsets as int64, checked against the intervals of the crawls."""
     offsets = np.asarray(offsets)
     steps = np.diff(offsets, prepend=0, append=interval.size)
     one_axis = offsets.ndim == 1 and offsets.size > 0
@@ -172,9 +172,9 @@ def _checked_offsets(offsets, interval):
 
 @njit(cache=True)
 def interleave(first, starts, second, more_starts):
-    """Numbers of crawls, page after page those of the first and then the second.
+    """Join two flat arrays: each page's numbers from the first, then from the second.
 
-    One pass, which takes a fifth of the time of np.insert (measured).
+    This single pass takes a fifth of the time of np.insert (measured).
     """
     joined = np.empty(first.size + second.size, first.dtype)
     n = 0
@@ -189,11 +189,12 @@ def interleave(first, starts, second, more_starts):
 
 
 def observe(change_times: ArrayLike, crawl_times: ArrayLike) -> History:
-    """Observe a page that changes at given times by crawls at given times.
+    """Bits that crawls at given times reveal about changes at given times.
 
-    The page is known at time 0. A change at the very moment of a crawl is
-    seen by that crawl, as by I_k of section 2 of Avrachenkov, Patil, Thoppe
-    (2020, 2022), the complement of the bit in eq. (1) of Upadhyay et al. (2020).
+    The first interval starts at time 0. If a change and a crawl have the same
+    time, the crawl finds the change. The bit is I_k in section 2 of Avrachenkov,
+    Patil, Thoppe (2020, 2022), and 1 minus the bit in eq. (1) of Upadhyay et al.
+    (2020).
 
     Parameters
     ----------
@@ -205,7 +206,7 @@ def observe(change_times: ArrayLike, crawl_times: ArrayLike) -> History:
     Returns
     -------
     History
-        Of the shape of `crawl_times`.
+        Dense, in the shape of `crawl_times`.
 
     Examples
     --------
@@ -230,8 +231,8 @@ def change_probability(
 ) -> NDArray:
     r"""Probability that a crawl finds a change.
 
-    :math:`1 - e^{-\Delta w}` after the interval w; at Poisson times of rate p, eq. (4)
-    of Avrachenkov, Patil, Thoppe (2020),
+    After the interval w it is :math:`1 - e^{-\Delta w}`. At Poisson times of rate p it
+    is eq. (4) of Avrachenkov, Patil, Thoppe (2020),
 
     .. math:: P = \frac{\Delta}{\Delta + p} .
 
@@ -242,7 +243,7 @@ def change_probability(
     crawl_rate : array_like, 1/time, optional
         Rate of Poisson crawls, positive.
     interval : array_like, time, optional
-        Time since the crawl before instead, positive.
+        Time since the previous crawl, positive; replaces `crawl_rate`.
     """
     change_rate = checks.numbers("change_rate", change_rate)
     if interval is not None:
@@ -257,7 +258,7 @@ def replicate(function: Callable, n_runs: int, *, rng: Any = None) -> list:
 
 
 def each_run(draw: Callable, n_runs: int | None, rng: Any) -> NDArray:
-    """The array draw(generator), or that of each run, stacked."""
+    """The array draw(generator), or the arrays of all runs, stacked."""
     if n_runs is None:
         return draw(np.random.default_rng(rng))
     return np.stack(replicate(draw, n_runs, rng=rng))
@@ -274,17 +275,17 @@ def simulate_history(
 ) -> History:
     r"""Simulate crawls of Poisson pages, at Poisson times or after given intervals.
 
-    Each crawl finds a change independently, with `change_probability`.
+    Crawls find changes independently of each other, with `change_probability`.
 
     Parameters
     ----------
     change_rate : array_like, 1/time
-        One number or one for each page, non-negative.
+        One number, or one for each page, non-negative.
     crawl_rate : array_like, 1/time, optional
         Rate of Poisson crawls, positive; broadcasts with the pages.
     interval : array_like, shape (..., n_crawls), time, optional
-        Given intervals instead, positive; the axes before the last broadcast
-        with the pages.
+        Given intervals, positive, in place of `crawl_rate`. The axes before the
+        last broadcast with the pages.
     n_crawls : int, default 1
         Crawls of each page, unless `interval` is an array.
     n_runs : int, optional
@@ -295,7 +296,7 @@ def simulate_history(
     Returns
     -------
     History
-        Of shape ``(*pages, n_crawls)``, with n_runs before it if given.
+        Shape ``(*pages, n_crawls)``, with n_runs before it if set.
 
     Examples
     --------

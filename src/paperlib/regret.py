@@ -1,10 +1,10 @@
-r"""Utility F of crawl rates, and the regret of a crawler that has to learn.
+r"""Utility F of crawl rates, and the regret of a crawler that learns.
 
 Upadhyay et al. (2020): eqs. (4), (5) and Lemma 1 (burn-in), Lemma 4 (sensitivity to
 errors of the rates), Lemma 5 and Theorem 1 (exploration, regret bound).
 
-Arguments come in one order: change rates, estimated rates, importances (or the
-number of pages), the bandwidth, and then what is crawled or explored.
+Arguments always have the same order: change rates, estimated rates, importances (or
+the number of pages), the bandwidth, and then crawl rates or the exploration.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from scipy.special import log1p
 
 from . import allocation, checks, freshness
 
-FOREVER = 1e200  # instead of inf, so that 0 times it is 0
+FOREVER = 1e200  # replaces inf, so that its product with 0 is 0
 
 
 def utility(
@@ -26,10 +26,10 @@ def utility(
 ) -> NDArray:
     r"""Requests served fresh per unit of time under Poisson crawls.
 
-    Eqs. (3), (4) of Upadhyay et al. (2020) (derived), a time t after the copies were
-    fresh with probability s; at t = inf it is F of eq. (5), but for pages that neither
-    change nor are crawled: these stay as `initial` says, and count as fresh in
-    `freshness.poisson`.
+    Eqs. (3), (4) of Upadhyay et al. (2020) (derived), at a time t after the copies were
+    fresh with probabilities :math:`s_i`. At t = inf it is F of eq. (5), with one
+    exception: pages that neither change nor are crawled keep the probability `initial`,
+    while `freshness.poisson` counts them as fresh.
 
     .. math:: \sum_i \mu_i \Bigl(p_i + (s_i - p_i)
               e^{-(\rho_i + \Delta_i) t}\Bigr), \qquad
@@ -38,11 +38,11 @@ def utility(
     Parameters
     ----------
     change_rate, importance, crawl_rate : array_like, shape (..., n_pages), 1/time
-        Of each page.
+        Change rates, request rates and crawl rates.
     elapsed : float or array_like, shape (...), time, default inf
-        Time since the copies were as `initial` says.
+        t, time since the copies were fresh with probability `initial`.
     initial : float or array_like, shape (..., n_pages), default 0
-        Probability that each copy was fresh then, in [0, 1].
+        Initial probability that each copy is fresh, in [0, 1].
 
     Returns
     -------
@@ -73,7 +73,7 @@ def burn_in(importance: ArrayLike, tolerance: ArrayLike, *, min_rate: float) -> 
 
     .. math:: \frac{1}{\Delta_{\min}} \log \frac{\sum_i \mu_i}{\epsilon} .
 
-    Derived: our text of the paper lacks the formula.
+    Derived, because our text of the paper lacks the formula.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def burn_in(importance: ArrayLike, tolerance: ArrayLike, *, min_rate: float) -> 
     Returns
     -------
     ndarray, shape of `tolerance`, time
-        0 where the tolerance exceeds the total importance.
+        0 if the tolerance exceeds the total importance.
     """
     tolerance = checks.numbers("tolerance", tolerance, above=True)
     min_rate = checks.number("min_rate", min_rate, above=True)
@@ -101,7 +101,7 @@ def suboptimality(
     importance: ArrayLike,
     bandwidth: float,
 ) -> NDArray:
-    r"""Utility lost by crawl rates that are optimal for estimates.
+    r"""Utility lost by crawl rates that are optimal for estimated change rates.
 
     The left-hand side of Lemma 4 of Upadhyay et al. (2020), with F of their eq.
     (5): :math:`F(\rho^*; \Delta) - F(\hat\rho; \Delta)`.
@@ -121,11 +121,11 @@ def suboptimality(
 
     Notes
     -----
-    The loss is of second order in the errors, and the difference of the two utilities
-    would lose it to rounding. F_i is concave, so that its value at the chosen rate is
-    that of the tangent at the best rate less a positive rest. As both rates sum to the
-    bandwidth, and the slope of the tangent is the multiplier :math:`\lambda` on each
-    page that is crawled at best, this is (derived)
+    The loss is of second order in the errors, so that a difference of two utilities
+    would lose it to rounding. F_i is concave: its value at the chosen rate is the value
+    of the tangent at the best rate, minus a positive rest. Both sets of rates sum to
+    the bandwidth. The slope of the tangent is the multiplier :math:`\lambda` on each
+    page with a positive best rate. The loss is therefore (derived)
 
     .. math:: \sum_i \frac{\mu_i \Delta_i (\rho^*_i - \hat\rho_i)^2}
               {(\rho^*_i + \Delta_i)^2 (\hat\rho_i + \Delta_i)}
@@ -137,7 +137,9 @@ def suboptimality(
     )
     best = allocation.optimal_poisson(change_rate, importance, bandwidth)
     rate = best.crawl_rate
-    chosen = allocation.optimal_poisson(estimated_rate, importance, bandwidth).crawl_rate
+    chosen = allocation.optimal_poisson(
+        estimated_rate, importance, bandwidth
+    ).crawl_rate
     changes = change_rate > 0  # a page that never changes loses nothing
     d = np.where(changes, change_rate, 1.0)
     mu = np.where(changes, importance, 0.0)
@@ -152,8 +154,8 @@ def sensitivity_bound(
     r"""Upper bound of `suboptimality`.
 
     Lemma 4 of Upadhyay et al. (2020), for change rates :math:`\Delta` and
-    estimates :math:`\hat\Delta`. Our text of the paper lacks the constant, here
-    1; a quarter of the bound is enough (derived; docs/formulas.md has sharper ones).
+    estimates :math:`\hat\Delta`. Our text of the paper lacks the constant, which is 1
+    here. A quarter of the bound also holds (derived; see docs/formulas.md).
 
     .. math:: \sum_i \mu_i \frac{(\hat\Delta_i - \Delta_i)^2}
               {\hat\Delta_i \min(\hat\Delta_i, \Delta_i)}
@@ -189,7 +191,7 @@ def exploration_radius(
     max_rate: float,
     level: float,
 ) -> NDArray:
-    r"""Radius around the estimates that holds all true rates at once.
+    r"""Radius around the estimates that contains all true rates at once.
 
     Lemma 5 of Upadhyay et al. (2020), after an exploration of length tau at
     equal intervals m / R, with probability `level` = 1 - delta:
@@ -222,9 +224,9 @@ def exploration_radius(
         "bandwidth", bandwidth, above=True
     )
     max_rate = checks.number("max_rate", max_rate, above=True)
-    with np.errstate(over="ignore"):  # inf: a round is far too long to learn
+    with np.errstate(over="ignore"):  # inf if a round is far too long to learn
         steepest = np.exp(max_rate * one_round)
-    # that of scipy.special is -inf at level 1 without a warning
+    # SciPy's log1p is -inf at level 1 without a warning
     unlikely = np.log(2 * n_pages) - log1p(
         -checks.number("level", level, 0.0, 1.0, above=True)
     )
@@ -242,8 +244,8 @@ def regret_bound(
 ) -> NDArray:
     r"""Bound on the regret of explore-then-commit, in requests.
 
-    Eq. (12) of Upadhyay et al. (2020) (derived), which holds with probability
-    `level`, for the radius r of `exploration_radius`:
+    Eq. (12) of Upadhyay et al. (2020) (derived). It holds with probability `level`;
+    r is `exploration_radius`:
 
     .. math:: \sum_i \mu_i \left(\tau + (T - \tau)
               \frac{r(\tau)^2}{\Delta_{\min}^2}\right) .
@@ -266,7 +268,7 @@ def regret_bound(
     Returns
     -------
     ndarray
-        Requests; NaN where horizon < exploration, and at level 1 where they are equal.
+        Requests; NaN if horizon < exploration, and at level 1 also if they are equal.
     """
     min_rate, max_rate = checks.rising("bounds", bounds, above=True)
     radius = exploration_radius(
@@ -289,16 +291,16 @@ def optimal_exploration(
 ) -> NDArray:
     r"""Exploration that minimises `regret_bound`.
 
-    Theorem 1 of Upadhyay et al. (2020) (derived), rounded to a multiple of a
-    round of all pages, m / R:
+    Theorem 1 of Upadhyay et al. (2020) (derived), rounded to a multiple of m / R,
+    the time of one round of all pages:
 
     .. math:: \tau^* = \frac{e^{\Delta_{\max} m / R}}{\Delta_{\min}}
               \sqrt{\frac{T R \log(2 m / \delta)}{2 m}} .
 
-    Corrected: at this exploration the bound is least; printed is "maximum". But for
-    the rounding, it is then less than :math:`2 \sum_i \mu_i \tau^*`, which grows
-    as :math:`\sqrt T`. For bounds as wide as real pages need, the exploration exceeds
-    the horizon.
+    Corrected: the bound has its minimum here; the paper prints "maximum". Without
+    rounding, the minimum is less than :math:`2 \sum_i \mu_i \tau^*`, which grows
+    as :math:`\sqrt T`. If the bounds of the change rates are as wide as real pages
+    need, the exploration exceeds the horizon.
 
     Parameters
     ----------
@@ -324,8 +326,8 @@ def optimal_exploration(
     np.float64(1209.8)
     """
     min_rate, max_rate = checks.rising("bounds", bounds, above=True)
-    # The bound is tau + T (r(1) / min_rate)^2 / tau, but for a constant, as
-    # r(tau)^2 falls as 1 / tau: least where both terms are equal.
+    # r(tau)^2 falls as 1 / tau. Up to constants, the bound is therefore
+    # tau + T (r(1) / min_rate)^2 / tau, with its minimum where both terms are equal.
     unit = exploration_radius(n_pages, bandwidth, 1.0, max_rate=max_rate, level=level)
     wanted = unit / min_rate * np.sqrt(checks.numbers("horizon", horizon, above=True))
     one_round = n_pages / bandwidth

@@ -1,10 +1,10 @@
-"""From crawl rates to crawl times, or to the page that each slot crawls (LDS).
+"""Crawl times for crawl rates, or the page of each slot (LDS).
 
-Poisson times and equal intervals are those of Upadhyay et al. (2020). LDS, slots of
-low discrepancy, is in section 6 of Busa-Fekete et al. (2025).
+Upadhyay et al. (2020) use Poisson times and equal intervals. LDS, slots of low
+discrepancy, is in section 6 of Busa-Fekete et al. (2025).
 
-Times of many pages come as one flat array with offsets: page i is crawled at
-``time[offsets[i]:offsets[i + 1]]``, rising.
+The times of all pages are one flat array with offsets: page i is crawled at
+``time[offsets[i]:offsets[i + 1]]``, in rising order.
 """
 
 import heapq
@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from . import checks
 from .lemma_4 import compiled
 
-# A crawl due at the end of the duration counts. That end is often a number of
-# rounds times their length, off by some roundings.
+# A crawl due at the end of the duration counts. The end is often a whole number of
+# rounds, up to some roundings.
 ROUNDING = 1e-9
 
 
@@ -43,7 +43,7 @@ def poisson(
     time : ndarray, shape (n_crawls,), time
         In (0, duration], page after page.
     offsets : int ndarray, shape (n_pages + 1,)
-        Where each page begins.
+        Index at which each page begins.
 
     Examples
     --------
@@ -75,10 +75,10 @@ def regular(
     crawl_rate : array_like, shape (n_pages,), 1/time
         Crawl rates.
     duration : float, time
-        End of the schedule; a crawl that is due then is included.
+        End of the schedule; a crawl due at the end is included.
     phase : float, optional
-        The first crawl comes after this share of the interval, in (0, 1]; by
-        default uniform, drawn for each page.
+        Time until the first crawl as a share of the interval, in (0, 1]. By
+        default it is drawn uniformly for each page.
     rng : None, int or Generator, optional
         Draws the phases.
 
@@ -101,22 +101,21 @@ def regular(
 
 
 def low_discrepancy(crawl_rate: ArrayLike, n_slots: int) -> NDArray:
-    r"""Page of each slot, such that each page has its share at all times.
+    r"""Page of each slot, such that each page has its share of slots at all times.
 
     LDS of section 6.4 of Busa-Fekete et al. (2025), algorithm 3 (carousel) of Azar et
-    al. (2018): earliest deadline first (Liu and Layland 1973). Visit k = 1, 2, ...
-    of a page with the share p of all crawls is released and due at the slots
+    al. (2018): earliest deadline first (Liu and Layland 1973). A page has the share p
+    of all crawls. Its visit k = 1, 2, ... is released and due at the slots
 
     .. math:: \lfloor (k - 1) / p \rfloor, \qquad \lceil k / p \rceil ,
 
-    so that up to any slot t a page has had p t visits, within one. The papers
-    do not say how to round; these are the usual windows. Ties go to the lower
-    index.
+    so that the page has p t visits up to any slot t, to within one. The papers do
+    not say how to round; these are the usual windows. Ties go to the lower index.
 
     Parameters
     ----------
     crawl_rate : array_like, shape (n_pages,), not all 0
-        In any unit: only the shares of the sum count.
+        In any unit, because only the shares of the sum count.
     n_slots : int
         Number of slots.
 
@@ -140,8 +139,8 @@ def low_discrepancy(crawl_rate: ArrayLike, n_slots: int) -> NDArray:
 def _ordered_times(drawn, offsets, duration):
     """Ordered uniform times of each page.
 
-    The partial sums of n + 1 exponential variables, divided by their total, are
-    n ordered uniform variables.
+    The first n partial sums of n + 1 exponential variables, divided by their total,
+    are n ordered uniform variables.
     """
     time = np.empty(offsets[-1])
     for i in range(offsets.size - 1):
@@ -155,14 +154,15 @@ def _earliest_deadline(rate, total, n_slots):
     """Page of each slot; see `low_discrepancy`.
 
     A page has one visit at a time, which waits for its release and is then
-    ready. The heaps hold the release or deadline, the page, and the visits that
-    it has had; times are computed from these, so that no rounding accumulates.
+    ready. The heaps hold the release or deadline, the page, and its number of
+    visits so far. Times are computed from this number, so that rounding does not
+    accumulate.
     """
     page = np.empty(n_slots, np.int64)
     waiting = [(0.0, i, 0) for i in np.flatnonzero(rate)]
     ready = waiting[:0]
     for slot in range(n_slots):
-        # rounding may leave a slot without a release: the next one then runs
+        # rounding may leave a slot without a released visit: then the next one runs
         while waiting and (waiting[0][0] <= slot or not ready):
             _, i, k = heapq.heappop(waiting)
             heapq.heappush(ready, (np.ceil((k + 1) * total / rate[i]), i, k + 1))

@@ -1,7 +1,7 @@
 """Pages that send noisy signals of their changes, and the quality of the signals.
 
 Section 3 of Busa-Fekete et al. (2025): a change of a page is signalled with a
-probability, the recall; signals without a change arrive at a rate of their own.
+probability, the recall. Signals without a change arrive at another rate.
 """
 
 from __future__ import annotations
@@ -18,22 +18,21 @@ from . import checks
 from .processes import History, simulate_history
 
 # The search ends if the predicted relative gain in log-likelihood is below LAST_GAIN,
-# some 1e-8 standard errors. It halves a step that lowers the log-likelihood by more
-# than a share of ROUNDING.
+# some 1e-8 standard errors. It halves a step that lowers the log-likelihood by a larger
+# share than ROUNDING.
 LAST_GAIN, ROUNDING, MOST_STEPS = 1e-20, 1e-12, 500
-# Added to the diagonal of the information matrix, as a share of it and as a number, so
-# that the matrix is regular also without signals, or with signals in proportion to the
-# intervals.
+# A relative and an absolute term on the diagonal of the information matrix. They keep
+# the matrix regular without signals, and with signals in proportion to the intervals.
 RELATIVE_RIDGE, RIDGE = 1e-13, 1e-99
 
 
 @dataclass(frozen=True, eq=False)
 class SignalledPages:
-    r"""Parameters of pages, each a number or one number a page.
+    r"""Parameters of pages, each one number, or one number for each page.
 
     Section 3 of Busa-Fekete et al. (2025): changes without a signal have the
-    rate alpha, signals the rate gamma, and one signal is as much evidence of a
-    change as the time beta.
+    rate alpha, and signals have the rate gamma. One signal is as much evidence
+    of a change as the time beta.
 
     .. math:: \alpha = (1 - \lambda)\,\Delta, \qquad
         \gamma = \lambda\Delta + \nu, \qquad
@@ -42,7 +41,7 @@ class SignalledPages:
     Parameters
     ----------
     change_rate : array_like, 1/time
-        Delta. All four are kept as arrays of shape (n_pages,).
+        Delta. All four parameters are stored as arrays of shape (n_pages,).
     importance : array_like
         mu, the rate of requests or any other weight.
     recall : array_like, in [0, 1], default 0
@@ -120,8 +119,8 @@ class SignalledPages:
     def beta(self) -> NDArray:
         """Time that is as much evidence as one signal, shape (n_pages,).
 
-        inf where one signal is more evidence than any time: a sure change, or
-        recall 1. 0 where signals are no evidence, and without signals.
+        inf if one signal is more evidence than any time: without false signals,
+        or at recall 1. 0 if signals are no evidence, or without signals.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             hazard = np.log1p(self.recall * self.change_rate / self.false_rate)
@@ -133,9 +132,10 @@ def simulate_signalled_history(
 ) -> tuple[History, NDArray]:
     r"""Simulate crawls of pages, and the signals between them.
 
-    A crawl after the time :math:`\tau` with n signals finds a change with the
-    probability :math:`1 - e^{-\alpha\tau} (\nu / \gamma)^n`: appendix E of
-    Busa-Fekete et al. (2025), where it is that of no change (corrected).
+    A crawl after the time :math:`\tau` with n signals finds a change with
+    probability :math:`1 - e^{-\alpha\tau} (\nu / \gamma)^n` (appendix E of
+    Busa-Fekete et al. 2025). Corrected: the paper prints the probability of no
+    change.
 
     Parameters
     ----------
@@ -149,9 +149,9 @@ def simulate_signalled_history(
     Returns
     -------
     history : History
-        Of shape (n_pages, n_crawls).
+        Shape (n_pages, n_crawls).
     n_signals : int ndarray, shape (n_pages, n_crawls)
-        Signals between each crawl and the one before.
+        Number of signals between each crawl and the previous one.
 
     Examples
     --------
@@ -173,12 +173,12 @@ def simulate_signalled_history(
 def naive_precision_recall(
     history: History, n_signals: ArrayLike
 ) -> tuple[NDArray, NDArray]:
-    r"""Estimate precision and recall by counting signals, mostly too high.
+    r"""Estimate precision and recall by counting signals; mostly too high.
 
-    As if a crawl that found a change had found exactly one (appendix E of
-    Busa-Fekete et al. 2025): precision is the share of signals in intervals with a
-    change, recall the share of these intervals with a signal. With equal intervals
-    w they tend to (derived), never below the true ones,
+    These estimates assume exactly one change in each interval with a change (appendix
+    E of Busa-Fekete et al. 2025). Precision is the share of signals in these intervals.
+    Recall is the share of these intervals with a signal. At equal intervals w they tend
+    to limits that are never below the true values (derived):
 
     .. math:: 1 - (1 - precision)\,e^{-\Delta w}, \qquad
         1 - e^{-\gamma w} \frac{1 - e^{-\alpha w}}{1 - e^{-\Delta w}}.
@@ -187,12 +187,12 @@ def naive_precision_recall(
     ----------
     history : History
     n_signals : array_like of int, shape of ``history.interval``
-        Signals between each crawl and the one before.
+        Number of signals between each crawl and the previous one.
 
     Returns
     -------
     precision, recall : ndarray, shape ``history.shape``
-        NaN where there is no signal, or no change.
+        NaN without signals, or without changes.
     """
     n_signals = np.asarray(n_signals)
     changed = history.changed
@@ -226,8 +226,8 @@ def fit(history: History, n_signals: ArrayLike) -> SignalFit:
     .. math:: P(\mathrm{changed}) = 1 - e^{-(\alpha w + b n)}.
 
     Corrected: the paper prints the probability of no change. The log-likelihood is
-    concave in alpha and b, which are not negative. With the signals per unit of
-    time, gamma,
+    concave in alpha and b, which are not negative. With gamma signals per unit of
+    time,
 
     .. math:: precision = 1 - e^{-b}, \quad
         \Delta = \alpha + precision\,\gamma, \quad
@@ -237,15 +237,15 @@ def fit(history: History, n_signals: ArrayLike) -> SignalFit:
     ----------
     history : History
     n_signals : array_like of int, shape of ``history.interval``
-        Signals between each crawl and the one before.
+        Number of signals between each crawl and the previous one.
 
     Returns
     -------
     SignalFit
-        A page that never changed has the change rate 0 and recall NaN; one that
-        changed at every crawl has inf, and the rest NaN; one without signals has
-        recall 0 and precision NaN. Where signals are in proportion to the
-        intervals the maximum is a line, of which one point is returned.
+        A page that never changed has change rate 0 and recall NaN. A page that
+        changed at every crawl has change rate inf, precision and recall NaN. A
+        page without signals has recall 0 and precision NaN. If signals are in
+        proportion to intervals, the maximum is a line; one point is returned.
 
     Examples
     --------
@@ -273,24 +273,24 @@ def fit(history: History, n_signals: ArrayLike) -> SignalFit:
 
 
 def _maximum(x, changed):
-    """alpha and b of largest likelihood for rows x = (w, n).
+    """alpha and b of maximum likelihood, for rows x = (w, n).
 
-    Each step leads to, or towards, the maximum for alpha, b >= 0 of the quadratic
-    function with the same derivatives, which is a problem of least squares.
+    A quadratic function has the same derivatives as the log-likelihood. Each step goes
+    to, or towards, its maximum for alpha, b >= 0, which is a least-squares problem.
     """
-    unchanged = x[~changed].sum(axis=0)  # time and signals without a change
+    unchanged = x[~changed].sum(axis=0)  # time and signals in unchanged intervals
     all_time = x[:, 0].sum()
     x = x[changed]
     if unchanged[0] == 0:  # changes only
         return np.inf if len(x) else np.nan, np.nan
-    sure = unchanged[1] == 0  # signals came with changes only, so that b is inf
+    sure = unchanged[1] == 0  # all signals came with a change, so that b is inf
     if sure:
         x = x[x[:, 1] == 0]
     theta = np.array([len(x) / all_time, 0.0 if sure else 0.5])
     value = -np.inf
     step = 0.0
     for _ in range(MOST_STEPS):
-        odds = 1 / np.expm1(x @ (theta + step))  # of no change, for each row
+        odds = 1 / np.expm1(x @ (theta + step))  # odds of no change, for each row
         new = -np.log1p(odds).sum() - unchanged @ (theta + step)
         if new < value - ROUNDING * abs(value):
             step = step / 2

@@ -1,17 +1,17 @@
-"""Draw a world of pages and signals, crawl it by a policy, measure freshness.
+"""Draw a world of pages and signals, crawl it with a policy, measure freshness.
 
 The simulations of section 6 of Busa-Fekete et al. (2025); freshness is their eq. (2).
 
-A `World` is one draw of nature, in which all policies are run, so that
-comparisons are paired. A policy that picks pages is an object with a method
+A `World` is one draw of changes and signals. All policies run in the same world, so
+that comparisons are paired. A policy that picks pages is an object with a method
 ``choose(time, signals, crawl)``, or a plain function of these arguments. It
-returns the page of each slot, -1 for none, as an int array:
+returns the page of each slot, -1 for none, as an int array. Its arguments are:
 
-* `time`, shape (n_slots,): the slots. All pages are crawled at time 0.
-* `signals`: when the crawler receives signals, as `Signals`.
-* `crawl`: for policies that learn, a function to be called slot after slot. It
-  crawls the page that it is given and returns whether that page has changed
-  since its last crawl; -1 leaves the slot unused. The policy still returns all pages.
+* `time`, shape (n_slots,): times of the slots. All pages are crawled at time 0.
+* `signals`: the times at which the crawler receives signals, as `Signals`.
+* `crawl`: a function for policies that learn, called once for each slot in order.
+  It crawls a page and returns whether the page has changed since its last crawl;
+  page -1 leaves the slot unused. The policy still returns all pages.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from . import checks, freshness, schedules
 from .lemma_4 import compiled
 from .signals import SignalledPages
 
-# A sum of bandwidth may be this much, relatively, off a whole number: the
-# rounding error of a sum of some thousand pieces.
+# Relative error of a sum of bandwidth over some thousand pieces, by rounding. A sum
+# this close to a whole number counts as whole.
 ROUNDING = 1e-12
-STALE = 1e-18  # a probability of freshness that adds nothing
+STALE = 1e-18  # a probability of freshness below this adds nothing
 
 
 class Signals(NamedTuple):
-    """When signals arrive: those of page i at ``time[offsets[i]:offsets[i + 1]]``."""
+    """Arrival times of signals; page i has ``time[offsets[i]:offsets[i + 1]]``."""
 
     offsets: NDArray
     time: NDArray
@@ -43,7 +43,7 @@ class Signals(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """One draw of nature.
+    """One draw of changes and signals.
 
     Parameters
     ----------
@@ -52,11 +52,11 @@ class World:
     horizon : float, time
         End of the world.
     offsets : int ndarray, shape (n_pages + 1,)
-        The signals of page i are those from offsets[i] to offsets[i + 1].
+        Page i has the signals ``offsets[i]:offsets[i + 1]``.
     sent, received : ndarray, shape (n_signals,), time
-        When they are sent and when they arrive, both rising for each page.
+        Times at which signals are sent and arrive, both rising for each page.
     true : ndarray of bool, shape (n_signals,)
-        Whether the signal, in the order of `sent`, reports a change.
+        Whether each signal, in the order of `sent`, reports a change.
     silent : SeedSequence
         Seed of the changes without a signal.
     """
@@ -72,13 +72,13 @@ class World:
     def delayed(self, delay: ArrayLike) -> World:
         """Return the same world with signals that arrive later.
 
-        For figure 8 and appendix C of Busa-Fekete et al. (2025), whose delays are
-        Poisson with mean 6; no unit is printed, and the figure here takes slots.
+        Figure 8 and appendix C of Busa-Fekete et al. (2025) have Poisson delays of
+        mean 6. The paper prints no unit; our figure uses slots.
 
         Parameters
         ----------
         delay : float or array_like, shape (n_signals,), time
-            From sending to arrival, of each signal in the order of `sent`.
+            Delay of each signal, in the order of `sent`.
         """
         received = self.sent + checks.numbers("delay", delay)
         for page in np.split(received, self.offsets[1:-1]):
@@ -86,7 +86,7 @@ class World:
         return replace(self, received=received)
 
     def changes(self, page: int) -> NDArray:
-        """Times of the changes of a page, with a signal and without, rising."""
+        """Times of all changes of a page, with and without a signal, rising."""
         time, offsets = self._unsignalled
         own = slice(self.offsets[page], self.offsets[page + 1])
         silent = time[offsets[page] : offsets[page + 1]]
@@ -94,7 +94,7 @@ class World:
 
     @cached_property
     def _unsignalled(self):
-        """Changes without a signal, drawn when first asked for: most need none."""
+        """Changes without a signal, drawn at first use: most policies need none."""
         rng = np.random.default_rng(self.silent)
         return schedules.poisson(self.pages.alpha, self.horizon, rng=rng)
 
@@ -102,8 +102,8 @@ class World:
 def draw_world(pages: SignalledPages, horizon: float, *, rng: Any = None) -> World:
     """Draw a world of Poisson pages.
 
-    Signals are sent at Poisson times of rate gamma, each of them true with
-    probability precision: section 3 of Busa-Fekete et al. (2025).
+    Signals are sent at Poisson times of rate gamma. Each is true with probability
+    precision (section 3 of Busa-Fekete et al. 2025).
 
     Parameters
     ----------
@@ -112,12 +112,12 @@ def draw_world(pages: SignalledPages, horizon: float, *, rng: Any = None) -> Wor
     horizon : float, time
         End of the world.
     rng : None, int or Generator, optional
-        Changes without a signal are drawn from a stream of their own.
+        Source of random numbers. Changes without a signal have a separate stream.
 
     Returns
     -------
     World
-        Signals arrive when they are sent; see `World.delayed`.
+        Signals arrive without delay; see `World.delayed`.
 
     Examples
     --------
@@ -137,17 +137,17 @@ def draw_world(pages: SignalledPages, horizon: float, *, rng: Any = None) -> Wor
 def slot_times(
     bandwidth: float | tuple[ArrayLike, ArrayLike], horizon: float
 ) -> NDArray:
-    r"""Times of the slots: slot j comes when the bandwidth has added up to j.
+    r"""Times of the slots: slot j comes when the integral of the bandwidth is j.
 
     .. math:: \int_0^{t_j} B(s)\,ds = j
 
     Parameters
     ----------
     bandwidth : float, or tuple of array_like, 1/time
-        A number, or ``(times, rates)``: the rate from each of the times on,
-        which rise. A rate may be 0, as it is before the first of them.
+        A number, or ``(times, rates)`` with rising times: each rate holds from its
+        time on. A rate may be 0, and before the first time it is 0.
     horizon : float, time
-        No slot is later.
+        End of the slots.
 
     Examples
     --------
@@ -162,25 +162,25 @@ def slot_times(
     edges = np.minimum([*times, horizon], checks.number("horizon", horizon, above=True))
     total = np.append(0.0, np.cumsum(rates * np.diff(edges)))
     number = np.arange(1, int(total[-1] * (1 + ROUNDING)) + 1)
-    # the piece in which the sum is first reached: it may stand still afterwards
+    # the piece in which the sum first reaches the number: it may then stay there
     piece = np.searchsorted(total[:-1], number * (1 - ROUNDING)) - 1
     return np.minimum(edges[piece] + (number - total[piece]) / rates[piece], horizon)
 
 
 @dataclass(frozen=True, eq=False)
 class CrawlRun:
-    """What a policy did in a world.
+    """Crawls of a policy in a world, and the freshness of the copies.
 
     Parameters
     ----------
     time : ndarray, shape (n_slots,), time
-        The slots.
+        Times of the slots.
     page : int ndarray, shape (n_slots,)
         The page that was crawled in each slot, -1 for none.
     borders : ndarray, shape (n_windows + 1,), time
         Borders of the windows that count.
     fresh : ndarray, shape (n_windows, n_pages), time
-        How long each copy was fresh, in expectation given slots and signals.
+        Expected fresh time of each copy, given slots and signals.
     importance : ndarray, shape (n_pages,)
         Weight of each page.
     """
@@ -213,21 +213,21 @@ def crawl(
     *,
     borders: ArrayLike | None = None,
 ) -> CrawlRun:
-    r"""Crawl a world by a policy.
+    r"""Crawl a world with a policy.
 
-    Eqs. (1) and (2) of Busa-Fekete et al. (2025): at time t after the last crawl
-    and after n signals sent since then, arrived or not, a copy is fresh with
+    Eqs. (1) and (2) of Busa-Fekete et al. (2025): if n signals were sent in the time
+    t since the last crawl, whether or not they have arrived, the copy is fresh with
     probability
 
     .. math:: e^{-\alpha t} (1 - precision)^n .
 
-    This is the expectation given slots and signals, for which no request has to
-    be drawn.
+    Freshness is this expectation, given slots and signals, so that no request has
+    to be drawn.
 
     Parameters
     ----------
     world : World
-        Where to crawl.
+        The world to crawl.
     policy : object or callable
         A policy that picks pages, see `paperlib.worlds`.
     bandwidth : float or tuple, 1/time
@@ -238,8 +238,8 @@ def crawl(
     Raises
     ------
     ValueError
-        Arguments out of range, or a policy that does not return one page of the
-        world, or -1, for each slot, or others than it has crawled.
+        An argument is out of range; or the policy does not return one page of the
+        world, or -1, for each slot; or it returns other pages than it crawled.
 
     Examples
     --------
@@ -256,7 +256,7 @@ def crawl(
     pages = world.pages
     time = slot_times(bandwidth, world.horizon)
     page = _chosen(world, policy, time)
-    # NumPy sorts integers of up to 16 bits by radix.
+    # NumPy uses radix sort for integers of up to 16 bits.
     small = page.astype(np.min_scalar_type(-pages.alpha.size))
     order = np.argsort(small, kind="stable")
     offsets = np.searchsorted(page[order], np.arange(pages.alpha.size + 1))
@@ -302,8 +302,8 @@ def _chosen(world, policy, time):
 def _fresh_time(crawls, signals, alpha, doubt, borders):
     """Integral of the probability p of freshness for each window and page.
 
-    Between two events, x apart, it is p (1 - exp(-alpha x)) / alpha, and p falls by
-    the factor exp(-alpha x). A signal lowers it by the factor `doubt`.
+    Between two events at distance x it is p (1 - exp(-alpha x)) / alpha, and p falls
+    by the factor exp(-alpha x). A signal lowers p by the factor `doubt`.
     """
     fresh = np.zeros((borders.size - 1, alpha.size))
     for i in range(alpha.size):
@@ -316,7 +316,7 @@ def _fresh_time(crawls, signals, alpha, doubt, borders):
         while window < borders.size - 1:
             border = borders[window + 1]
             while p < STALE and signal[k] < min(crawl[j], border):
-                k += 1  # many signals of a page that is stale anyway
+                k += 1  # skip many signals of a page that is stale anyway
             end = min(crawl[j], signal[k], border)
             length = end - now
             stale = -math.expm1(-alpha[i] * length)
@@ -339,5 +339,5 @@ def _fresh_time(crawls, signals, alpha, doubt, borders):
 
 @compiled
 def _own(events, i):
-    """Times of page i, and inf."""
+    """Times of the events of page i, and then inf."""
     return np.append(events.time[events.offsets[i] : events.offsets[i + 1]], np.inf)

@@ -1,11 +1,11 @@
 """Estimators of the change rate of a page from one bit per crawl.
 
-Online, one crawl at a time: `Naive`, `LLN`, `SA`, `SAM`, any
-`OnlineEstimator`. From a whole history: `naive`, `bias_reduced`, `mle`,
-`moment_matching`, with `log_likelihood`. After every crawl and over runs:
-`path`, `paths`, `mle_path`, `rmse`. What can be reached: `fisher_information`,
-`confidence_radius`; `disjoint_blocks` and
-`block_share` of crawls that are given in advance.
+Online estimators process one crawl at a time: `Naive`, `LLN`, `SA`, `SAM`, any
+`OnlineEstimator`. Batch estimators use a whole history: `naive`,
+`bias_reduced`, `mle`, `moment_matching`; see also `log_likelihood`. Estimates
+after every crawl: `path`, `paths`, `mle_path`, with errors `rmse`. Limits of
+every estimator: `fisher_information`, `confidence_radius`, `disjoint_blocks`,
+`block_share`.
 """
 
 from .batch import bias_reduced, log_likelihood, mle, mle_path, moment_matching, naive

@@ -1,15 +1,15 @@
 r"""Change rates from a whole history: MLE, moment matching, bias-reduced, naive.
 
-The MLE from bits alone is in all papers but Busa-Fekete et al. (2025), moment matching
-is eq. (7) of Upadhyay et al. (2020), and `bias_reduced` is eq. (1) of Grimes and Ford
-(2008).
+All papers except Busa-Fekete et al. (2025) have the MLE from bits alone. Moment
+matching is eq. (7) of Upadhyay et al. (2020), and `bias_reduced` is eq. (1) of Grimes
+and Ford (2008).
 
 `naive` and `bias_reduced` have closed forms. `mle` and `moment_matching` are
 roots of an estimating equation :math:`\sum f_n(\Delta) = \mathrm{goal}`. Each
-:math:`f_n` is log-convex and falls, and so does their sum. Newton's method for
+:math:`f_n` is log-convex and falling, and so is their sum. Newton's method for
 the logarithm of the sum (`_newton`) therefore rises to the root from any rate below
-it, and from a rate above it the first step leads below. `mle_root` and
-`_moments_root` are the two equations.
+the root. From a rate above, the first step leads below. `mle_root` and
+`_moments_root` solve the two equations.
 """
 
 import math
@@ -23,26 +23,26 @@ from .. import checks
 from ..errors import DegenerateHistoryWarning
 from ..processes import History
 
-# These permissions of fast-math allow vector instructions in sums and keep inf.
+# These flags of fast-math allow vector instructions in sums and keep inf.
 _FAST = {"arcp", "contract", "reassoc"}
 _compiled = njit(cache=True, error_model="numpy", fastmath=_FAST)
-# The error after a step of Newton's method is of the order of its square.
+# The error after a step of Newton's method is of the order of the step squared.
 _TOLERANCE = 1e-8
-# It takes 3 to 8 steps, and more from a far bound. Rounding can hide the root if the
-# intervals are over twelve decades.
+# The method takes 3 to 8 steps, and more from a distant bound. Rounding can hide the
+# root if the intervals span twelve decades.
 _MOST_STEPS = 200
 
 
 @_compiled
 def expm1(x):
-    """exp(x) - 1 to a relative 4e-14 for x up to 10, and 2e-11 up to 20.
+    """exp(x) - 1 with relative error 4e-14 for x up to 10, and 2e-11 up to 20.
 
-    A Taylor series at x / 128, and exp(2 y) - 1 = e (2 + e) seven times. A
-    call of the C library instead keeps a loop from using vector instructions,
-    which takes five times as long. The absolute error of x / (exp(x) - 1) is below
-    1e-15.
+    A Taylor series gives e = exp(y) - 1 at y = x / 128. Then y is doubled seven times:
+    exp(2 y) - 1 = e (2 + e). A call of the C library would prevent vector
+    instructions and take five times as long. The absolute error of x / (exp(x) - 1)
+    is below 1e-15.
     """
-    y = min(x, 300.0) / 128.0  # the doublings of more than 300 would overflow
+    y = min(x, 300.0) / 128.0  # the doublings of a larger x would overflow
     e = 1.0
     for j in range(8, 1, -1):
         e = 1.0 + y / j * e
@@ -56,7 +56,7 @@ def expm1(x):
 def _score(rate, interval):
     """Sum of w / (e^(rate w) - 1) over the intervals, and minus its slope."""
     total = slope = 0.0
-    for k in range(interval.size):  # faster than over items
+    for k in range(interval.size):  # faster than a loop over items
         w = interval[k]
         term = w / expm1(rate * w)
         total += term
@@ -80,8 +80,8 @@ def _survival(rate, interval):
 def _newton(rate, total, slope, goal, low):
     """The rate after a step towards log(total) = log(goal), at least low.
 
-    `slope` is minus that of the total. (The two roots share this step and not the
-    loop: numba does not cache a function that calls one with a function argument.)
+    `slope` is minus the slope of the total. (The two roots share this step but not the
+    loop: numba caches no function that passes a function to another.)
     """
     return max(low, rate + math.log(total / goal) * total / slope)
 
@@ -95,13 +95,13 @@ def mle_root(interval, unchanged_time, known=0.0, start=0.0):
     Parameters
     ----------
     interval : ndarray
-        Intervals w of the crawls of which the bit says that there was a change.
+        Intervals w of the crawls that found a change.
     unchanged_time : float
         Sum of the other intervals.
     known : float, default 0
-        Number of changes that are known one by one, as by their ages.
+        Number of changes with known times, for example from ages.
     start : float, default 0
-        A rate near the root, for fewer steps.
+        A rate near the root, which saves steps.
 
     Returns
     -------
@@ -117,9 +117,9 @@ def mle_root(interval, unchanged_time, known=0.0, start=0.0):
     time = 0.0
     for k in range(n):
         time += interval[k]
-    # The larger of two lower bounds. One is the root if all n intervals were equal and
-    # nothing else known: the summands are convex in the interval (Jensen's inequality).
-    # The other follows from w / (e^(rate w) - 1) > 1 / rate - w / 2.
+    # The larger of two lower bounds. The first is the root for n equal intervals of the
+    # same sum and known = 0. It is a bound by Jensen's inequality, because the summands
+    # are convex in w. The second follows from w / (e^(rate w) - 1) > 1 / rate - w / 2.
     if_equal = math.log1p(time / unchanged_time) * n / time
     low = max(if_equal, (known + n) / (unchanged_time + 0.5 * time))
     rate = max(low, start)
@@ -137,13 +137,13 @@ def mle_root(interval, unchanged_time, known=0.0, start=0.0):
 
 @_compiled
 def _moments_root(interval, n_unchanged):
-    """Rate at which n_unchanged of the intervals are expected without a change."""
+    """Rate at which n_unchanged intervals are expected to have no change."""
     n = interval.size
     if n_unchanged == n:
         return 0.0
     if n_unchanged == 0:
         return math.inf
-    # the root if all intervals were equal, as above
+    # a lower bound, as above: the root for equal intervals of the same sum
     low = math.log(n / n_unchanged) * n / interval.sum()
     rate = low
     for _ in range(_MOST_STEPS):
@@ -157,10 +157,10 @@ def _moments_root(interval, n_unchanged):
 
 @_compiled
 def _mle(interval, changed, offsets, every):
-    """`mle_root` of each page, and of the crawls up to each if `every` is true."""
+    """`mle_root` of each page, and also after each crawl if `every` is true."""
     rate = np.full(offsets.size - 1, math.nan)
     path = np.empty(interval.size)
-    sifted = np.empty(interval.size)  # the changed intervals
+    sifted = np.empty(interval.size)  # the intervals with a change
     for i in range(rate.size):
         n = 0
         unchanged_time = root = 0.0
@@ -191,10 +191,10 @@ def _moments(interval, changed, offsets):
 
 @_compiled
 def replace_degenerate(rate, interval, offsets):
-    """Write finite rates over 0 and inf, those of Cho and Garcia-Molina.
+    """Replace rates of 0 and inf by the finite rates of Cho and Garcia-Molina.
 
     Section 3.3 of Grimes and Ford (2008): one change in the whole time if the page
-    never changed, one in the shortest interval if it changed at every crawl.
+    never changed, one change in the shortest interval if it changed at every crawl.
     """
     for i in np.flatnonzero((rate == 0) | np.isinf(rate)):
         own = interval[offsets[i] : offsets[i + 1]]
@@ -203,7 +203,7 @@ def replace_degenerate(rate, interval, offsets):
 
 
 def _finish(history, rate):
-    """Rates by page; warn at the estimator's caller."""
+    """Rates by page; warn the estimator's caller of rates 0 and inf."""
     degenerate = np.count_nonzero((rate == 0) | np.isinf(rate))
     if degenerate:
         warnings.warn(
@@ -223,25 +223,25 @@ def mle(history: History, *, substitute: bool = False) -> NDArray:
     .. math:: \sum_\mathrm{changed} \frac{w_n}{e^{\Delta w_n} - 1}
         = \sum_\mathrm{unchanged} w_n ,
 
-    eq. (9) of Avrachenkov, Patil, Thoppe (2020), eq. (16) of the same (2022),
-    eq. (2) of Grimes and Ford (2008); the maximum of `log_likelihood`, above eq. (7)
-    of Upadhyay et al. (2020).
+    eq. (9) of Avrachenkov, Patil, Thoppe (2020), eq. (16) of the same authors (2022),
+    eq. (2) of Grimes and Ford (2008). It maximises `log_likelihood`, above eq. (7) of
+    Upadhyay et al. (2020).
 
     Parameters
     ----------
     history : History
-        In either form.
+        Dense or ragged.
     substitute : bool, default False
-        Whether a page without a root gets the values that Grimes and Ford
-        (2008) recommend in section 3.3: one change in the whole time if it
-        never changed, one in the shortest interval if it changed at every
-        crawl. Otherwise it gets 0, or inf, and a `DegenerateHistoryWarning`.
+        Whether a page without a root gets the rate that Grimes and Ford (2008)
+        recommend in section 3.3: one change in the whole time if it never
+        changed, one change in the shortest interval if it changed at every
+        crawl. By default it gets 0 or inf, with a `DegenerateHistoryWarning`.
 
     Returns
     -------
     ndarray or float, shape ``history.shape``, 1/time
-        NaN for a page without crawls, or where rounding hides the root because
-        the intervals are over more than twelve decades.
+        NaN for a page without crawls, or if its intervals span more than twelve
+        decades and rounding hides the root.
 
     Examples
     --------
@@ -260,25 +260,25 @@ def mle(history: History, *, substitute: bool = False) -> NDArray:
 def moment_matching(history: History) -> NDArray:
     r"""Moment-matching estimate.
 
-    The rate at which as many unchanged crawls are expected as were found, the
-    root of
+    The rate at which the expected number of unchanged crawls equals the observed
+    number, the root of
 
     .. math:: \sum_n e^{-\Delta w_n} = n_\mathrm{unchanged} ,
 
     eq. (7) of Upadhyay et al. (2020), section 3.3 of Avrachenkov, Patil, Thoppe
-    (2020), section 3.4 of the same (2022). Where the intervals of a page equal d, it
-    is :math:`-\log(n_\mathrm{unchanged} / n) / d`, and so is `mle`. Upadhyay et al.
+    (2020), section 3.4 of the same authors (2022). If all intervals of a page equal d,
+    it is :math:`-\log(n_\mathrm{unchanged} / n) / d`, and so is `mle`. Upadhyay et al.
     clip it to known bounds.
 
     Parameters
     ----------
     history : History
-        In either form.
+        Dense or ragged.
 
     Returns
     -------
     ndarray or float, shape ``history.shape``, 1/time
-        0 for a page that never changed and inf for one that changed at every
+        0 for a page that never changed and inf for a page that changed at every
         crawl, with a `DegenerateHistoryWarning`; NaN as in `mle`.
     """
     return _finish(history, _moments(*history.ragged()))
@@ -287,18 +287,18 @@ def moment_matching(history: History) -> NDArray:
 def mle_path(history: History) -> NDArray:
     """Maximum likelihood estimate after every crawl: `mle` of each prefix.
 
-    In figures of Avrachenkov, Patil, Thoppe: eq. (9) of 2020, eq. (16) of 2022.
+    Avrachenkov, Patil, Thoppe have it in figures: eq. (9) of 2020, eq. (16) of 2022.
 
     Parameters
     ----------
     history : History
-        In either form.
+        Dense or ragged.
 
     Returns
     -------
     ndarray, shape of ``history.changed``, 1/time
-        0 or inf as long as the crawls found no change or nothing but changes,
-        without a warning.
+        0 while no crawl found a change, inf while every crawl found one; without
+        a warning.
 
     Examples
     --------
@@ -328,7 +328,7 @@ def naive(history: History) -> NDArray:
     Parameters
     ----------
     history : History
-        In either form.
+        Dense or ragged.
 
     Returns
     -------
@@ -344,14 +344,14 @@ def bias_reduced(history: History) -> NDArray:
     .. math:: \hat\Delta = -\frac{1}{w}
         \log \frac{n_\mathrm{unchanged} + 1/2}{n + 1/2}
 
-    Eq. (1) of Grimes and Ford (2008). Corrected: the paper prints the inverse
-    of the ratio of the interval to the mean time between changes. It is finite
-    also if every crawl found a change.
+    Eq. (1) of Grimes and Ford (2008). Corrected: the ratio of w to the mean time
+    between changes, of which the paper prints the inverse. The estimate is finite
+    even if every crawl found a change.
 
     Parameters
     ----------
     history : History
-        In either form. If the intervals of a page are not equal, w is their
+        Dense or ragged. If the intervals of a page are not equal, w is their
         mean, and `mle` is the better choice.
 
     Returns
@@ -371,16 +371,15 @@ def log_likelihood(history: History, change_rate: ArrayLike) -> NDArray:
     .. math:: \log L(\Delta) = \sum_\mathrm{changed} \log(1 - e^{-\Delta w_n})
         - \Delta \sum_\mathrm{unchanged} w_n
 
-    Above eq. (7) of Upadhyay et al. (2020). Concave; `mle` is where it is
-    greatest.
+    Above eq. (7) of Upadhyay et al. (2020). It is concave, and `mle` is its
+    maximum.
 
     Parameters
     ----------
     history : History
-        In either form.
+        Dense or ragged.
     change_rate : array_like, broadcasts to ``history.shape``, 1/time
-        Non-negative. The likelihood of rate 0 is 0 where a crawl found a
-        change.
+        Non-negative. The likelihood of rate 0 is 0 if a crawl found a change.
 
     Returns
     -------

@@ -1,7 +1,7 @@
-"""What crawls can tell: Fisher information, Lemmas 2 and 3 of Upadhyay et al. (2020).
+"""Information in crawls: Fisher information, Lemmas 2 and 3 of Upadhyay et al. (2020).
 
-The disjoint blocks of Lemma 2, on the sequences of crawls that allow learning, and the
-confidence radius of Lemma 3.
+Lemma 2 uses disjoint blocks to say which sequences of crawls allow learning. Lemma 3
+has a confidence radius.
 """
 
 import numpy as np
@@ -18,9 +18,9 @@ def fisher_information(change_rate: ArrayLike, *, crawl_rate: ArrayLike) -> NDAr
     .. math:: I = E \frac{w^2}{e^{\Delta w} - 1}
         = \frac{2 p}{\Delta^3} \zeta(3, 1 + p / \Delta)
 
-    over the interval w before a crawl, for crawls at Poisson times of rate p,
-    with Hurwitz's zeta function (derived). No unbiased estimator from n crawls
-    has a variance below 1 / (n I); that of `mle` tends to it (its asymptotic variance).
+    The expectation is over the interval w before a crawl, for crawls at Poisson times
+    of rate p, and zeta is Hurwitz's function (derived). No unbiased estimator from n
+    crawls has a variance below 1 / (n I), the asymptotic variance of `mle`.
 
     Parameters
     ----------
@@ -49,18 +49,18 @@ def disjoint_blocks(mass: ArrayLike) -> NDArray:
     The disjoint subsets of Lemma 2 of Upadhyay et al. (2020) (derived): the mass
     of crawl n is :math:`w_n` if intervals are short, and
     :math:`e^{-\Delta w_n}`, for a guess of the change rate, if they are long.
-    There are infinitely many blocks if and only if the sum is infinite.
+    There are infinitely many blocks if and only if the masses have an infinite sum.
 
     Parameters
     ----------
     mass : array_like, shape (n_crawls,)
-        Of each crawl, non-negative.
+        Mass of each crawl, non-negative.
 
     Returns
     -------
     ndarray of int, shape (n_blocks + 1,)
-        Block k has the crawls from border k to border k + 1, without that one.
-        Crawls after the last border are in no block.
+        Block k has the crawls ``borders[k]:borders[k + 1]``. Crawls after the last
+        border are in no block.
 
     Examples
     --------
@@ -87,14 +87,14 @@ def block_share(absent: ArrayLike, borders: NDArray) -> NDArray:
 
     .. math:: \frac1K \sum_{k=1}^{K} \Bigl(1 - \prod_{n \in I_k} a_n\Bigr) .
 
-    Blocks are independent, so that the statistic comes close to its expectation
-    as K grows, and the expectation is strictly monotone in the change rate.
+    Blocks are independent, so that the statistic approaches its expectation as K
+    grows. The expectation is strictly monotone in the change rate.
 
     Parameters
     ----------
     absent : array_like, shape (..., n_crawls)
-        Whether the event is absent at each crawl, for the statistic; the
-        probability of that, for its expectation.
+        For the statistic, whether the event is absent at each crawl. For the
+        expectation, the probability that it is absent.
     borders : ndarray of int, shape (n_blocks + 1,)
         At least one block.
 
@@ -110,7 +110,7 @@ def block_share(absent: ArrayLike, borders: NDArray) -> NDArray:
 def confidence_radius(
     history: History, *, max_rate: float, level: float = 0.95
 ) -> NDArray:
-    r"""Radius around `moment_matching` of guaranteed coverage.
+    r"""Radius around the estimate of `moment_matching` with guaranteed coverage.
 
     .. math:: \Big[\frac{1}{n} \sum_n w_n e^{-\Delta_\max w_n}\Big]^{-1}
         \sqrt{\frac{\log(2 / \delta)}{2 n}},
@@ -118,14 +118,14 @@ def confidence_radius(
 
     Lemma 3 of Upadhyay et al. (2020): the estimate, clipped to known bounds,
     is within the radius of the true rate with a probability of at least
-    `level` (derived). Valid for intervals chosen before any bit is seen; loose. At
-    crawls at Poisson times of rate p the first factor tends to
+    `level` (derived). It is loose, and valid if intervals are chosen before any bit is
+    known. For crawls at Poisson times of rate p the first factor tends to
     :math:`(p + \Delta_\max)^2 / p`.
 
     Parameters
     ----------
     history : History
-        In either form.
+        Dense or ragged.
     max_rate : float, 1/time
         Upper bound of the true rate, positive.
     level : float, default 0.95

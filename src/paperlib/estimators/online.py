@@ -1,10 +1,10 @@
-r"""Online estimators Naive, LLN, SA, SAM, for Poisson crawls; their exact moments.
+r"""Online estimators Naive, LLN, SA, SAM for Poisson crawls, with exact moments.
 
 A crawl at rate p finds a change (I = 1) with probability
 :math:`q = \Delta / (\Delta + p)`, eq. (4) of Avrachenkov, Patil, Thoppe (2020); SAM
-is in their paper of 2022. `Naive` and `LLN` count the changes; `SA` and `SAM` move
-an estimate by steps that shrink. Each has the exact bias and RMSE after k crawls
-(`moments`). `path`, `paths` and `rmse` follow any estimator over a history.
+is in their paper of 2022. `Naive` and `LLN` count changes. `SA` and `SAM` move an
+estimate by shrinking steps. `moments` gives the exact bias and RMSE after k crawls.
+`path`, `paths` and `rmse` follow any estimator over a history.
 """
 
 import copy
@@ -22,9 +22,9 @@ from ..processes import History, change_probability
 
 @dataclass(eq=False)
 class OnlineEstimator:
-    """Base of estimators that take in one crawl of every page at a time.
+    """Base class of estimators that process one crawl of every page at a time.
 
-    An estimator of one's own needs no base, and `update` alone.
+    Your own estimator needs no base class, only a method `update`.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class OnlineEstimator:
 
     Examples
     --------
-    Changes per unit of time, of which each crawl forgets a part:
+    An estimator of changes per unit of time that gradually forgets old crawls:
 
     >>> from paperlib.estimators import path
     >>> from paperlib.processes import History
@@ -63,17 +63,17 @@ class OnlineEstimator:
         interval: ArrayLike | None = None,
         crawl_rate: ArrayLike | None = None,
     ) -> Any:
-        """Take in one more crawl of every page and return the new estimates.
+        """Process one more crawl of every page and return the new estimates.
 
         Parameters
         ----------
         changed : array_like of bool or 0/1, shape of the pages
-            True where the crawl found a change.
+            True if the crawl found a change.
         interval : array_like, time, optional
-            Time since the crawl before. `Naive`, `LLN`, `SA` and `SAM` do not
-            use it: the crawl rate stands for it.
+            Time since the previous crawl. `Naive`, `LLN`, `SA` and `SAM` use the
+            crawl rate instead.
         crawl_rate : array_like, 1/time, optional
-            Rate of the crawls from this one on, if it is a new one.
+            New crawl rate, which holds from this crawl on.
 
         Returns
         -------
@@ -91,8 +91,8 @@ class OnlineEstimator:
         (4) of Avrachenkov, Patil, Thoppe (2020).
         For `Naive` and `LLN` the bias after k crawls is
         :math:`\sum_i \mathrm{Binom}(i; k, q) (x_k(i) - \Delta)`, with the estimate
-        :math:`x_k(i)` after i bits 1. For `SA` and `SAM` one crawl maps the state
-        x, with an entry 1 appended to it, to :math:`M_k(I) x`. The bits are
+        :math:`x_k(i)` after i bits of 1. For `SA` and `SAM` one crawl maps the state
+        x, which ends with the constant 1, to :math:`M_k(I) x`. The bits are
         independent, so that :math:`S = E[x x^T]` follows
 
         .. math:: S \leftarrow (1 - q) M_k(0) S M_k(0)^T
@@ -101,8 +101,8 @@ class OnlineEstimator:
         Parameters
         ----------
         change_rate : float, 1/time
-            The true change rate, non-negative. The crawl rate and the first
-            estimate are one number too.
+            The true change rate, non-negative. The crawl rate and the initial
+            estimate must also be one number.
         n_crawls : sequence of int
             Numbers of crawls. Entry 0 is the error of the initial estimate; NaN for
             `Naive` and for `LLN` with offset 0, which have no initial estimate.
@@ -110,7 +110,7 @@ class OnlineEstimator:
         Returns
         -------
         ndarray, shape (2, n_counts), 1/time
-            Bias, and RMSE.
+            Bias and RMSE.
         """
         rate = checks.number("change_rate", change_rate)
         q = change_probability(rate, crawl_rate=self.crawl_rate)
@@ -123,10 +123,10 @@ class Naive(OnlineEstimator):
 
     .. math:: \hat\Delta_k = p \hat I_k / k
 
-    after k crawls of which :math:`\hat I_k` found a change: section 3.3 of
-    Avrachenkov, Patil, Thoppe (2020), section 3.4 of the same (2022). Inconsistent:
+    where :math:`\hat I_k` of k crawls found a change: section 3.3 of Avrachenkov,
+    Patil, Thoppe (2020), section 3.4 of the same authors (2022). It is inconsistent:
     it tends to :math:`p \Delta / (p + \Delta)`, because several changes between two
-    crawls count as one. Under a new crawl rate the counts of a page start again.
+    crawls count as one. A new crawl rate resets the counts of a page.
 
     Parameters
     ----------
@@ -158,11 +158,11 @@ class LLN(Naive):
 
     .. math:: \hat\Delta_k = p \hat I_k / (k + \alpha_k - \hat I_k)
 
-    eq. (2) of Avrachenkov, Patil, Thoppe (2020), eq. (1) of the same (2022).
-    Theorem 1: if :math:`\alpha_k / k \to 0`, it converges to the change rate
-    almost surely; if :math:`\log(k / \alpha_k) / k \to 0` as well, its mean
-    absolute error is :math:`O(\max(k^{-1/2}, \alpha_k / k))`. Under a new
-    crawl rate the counts of a page start again.
+    eq. (2) of Avrachenkov, Patil, Thoppe (2020), eq. (1) of the same authors
+    (2022). Theorem 1: if :math:`\alpha_k / k \to 0`, it converges to the change
+    rate almost surely. If also :math:`\log(k / \alpha_k) / k \to 0`, its mean
+    absolute error is :math:`O(\max(k^{-1/2}, \alpha_k / k))`. A new crawl rate
+    resets the counts of a page.
 
     Parameters
     ----------
@@ -170,8 +170,8 @@ class LLN(Naive):
         One number, or one for each page.
     offset : callable, default `numpy.ones_like`
         The sequence alpha_k, positive, as a function of an array of
-        k = 1, 2, ... An example of the papers, log k, is 0 at k = 1, so that
-        a change at the first crawl gives inf: use log(k + 1).
+        k = 1, 2, ... The papers' example log k is 0 at k = 1, so that a change
+        at the first crawl gives inf: use log(k + 1) instead.
 
     Examples
     --------
@@ -194,12 +194,12 @@ class SA(OnlineEstimator):
     .. math:: y_{k+1} = y_k + \eta_k (I_{k+1} (y_k + p) - y_k)
 
     with :math:`\eta_k = (k + 1)^{-\gamma}`, eq. (3) of Avrachenkov, Patil,
-    Thoppe (2020), eq. (2) of the same (2022). Theorem 2: it converges to the
-    change rate almost surely if :math:`1/2 < \gamma \le 1`; its mean absolute
+    Thoppe (2020), eq. (2) of the same authors (2022). Theorem 2: it converges to
+    the change rate almost surely if :math:`1/2 < \gamma \le 1`. Its mean absolute
     error is :math:`O(k^{-\gamma/2})` if :math:`0 < \gamma < 1`. With
-    :math:`\gamma = 1` the error falls as :math:`k^{-a}`,
-    :math:`a = p / (\Delta + p)`, where a is below 1/2 (derived). Under a new
-    crawl rate the iteration goes on.
+    :math:`\gamma = 1` the error falls as :math:`k^{-a}` if
+    :math:`a = p / (\Delta + p)` is below 1/2 (derived). The iteration continues
+    under a new crawl rate.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ class SA(OnlineEstimator):
     step : float, default 0.75
         The exponent gamma, positive.
     initial : array_like, 1/time, default 0.0
-        The first estimate y_0, non-negative.
+        The initial estimate y_0, non-negative.
     """
 
     step: float = 0.75
@@ -222,11 +222,11 @@ class SA(OnlineEstimator):
         self._state = self._start()
 
     def _start(self):
-        """State before the first crawl: the estimate first, a constant 1 last."""
+        """State before the first crawl: first the estimate, last the constant 1."""
         return self.initial, 1.0
 
     def _advance(self, k, changed, y, one):
-        """State after crawl k + 1: for each bit, linear in the one before."""
+        """State after crawl k + 1: for each bit, linear in the previous state."""
         drift = np.where(changed, self.crawl_rate * one, -y)
         return y + (k + 1.0) ** -self.step * drift, one
 
@@ -236,7 +236,7 @@ class SA(OnlineEstimator):
         return self._state[0]
 
     def _matrix(self, k, changed):
-        """M_k(changed): one row for each number of the state after crawl k + 1."""
+        """M_k(changed): row i gives entry i of the state after crawl k + 1."""
         return np.array(self._advance(k, changed, *np.eye(len(self._start()))))
 
     def _moments(self, change_rate, q, n_crawls):
@@ -269,33 +269,32 @@ class SAM(SA):
     :math:`\beta_k = (k + 1)^{-\beta}`. This is eq. (3) of Avrachenkov, Patil,
     Thoppe (2022), :math:`z_{k+1} = z_k + \eta_k (I_{k+1} (z_k + p) - z_k) +
     \zeta_k (z_k - z_{k-1})`, with eq. (10), :math:`\zeta_k = (\beta_k - \omega
-    \eta_k) / \beta_{k-1}`, written with :math:`u_k = (z_k - z_{k-1}) /
-    \beta_{k-1}` as eqs. (12) and (13) are. An estimate may fall below 0.
+    \eta_k) / \beta_{k-1}`. Like eqs. (12) and (13), it is written with
+    :math:`u_k = (z_k - z_{k-1}) / \beta_{k-1}`. An estimate may fall below 0.
 
-    - Proved (Theorem 3, for these powers Remark 4): almost sure convergence to
+    - Proved (Theorem 3; Remark 4 for these powers): almost sure convergence to
       the change rate if :math:`1/2 < \beta \le 1` and :math:`\beta + 1/2 < \eta <
       2 \beta` (two timescales) or :math:`\eta = 2 \beta` (one timescale).
     - Conjectured there: convergence if :math:`0 < \beta \le 1/2` and
       :math:`\beta < \eta \le 2 \beta` (below eq. (3)), or
       :math:`0 < \beta \le 1` and :math:`\beta < \eta < 2 \beta` (section 4.3);
       an error of :math:`k^{-\beta/2}` up to logarithms (Remark 8).
-    - Derived: if :math:`\beta < \eta < 2 \beta` it comes to follow `SA` with steps
+    - Derived: if :math:`\beta < \eta < 2 \beta`, it approaches `SA` with steps
       :math:`(k + 1)^{-\beta} / \omega`. For :math:`\beta = 1` and
-      :math:`\omega = 1` its error therefore falls as :math:`k^{-a}`,
-      :math:`a = p / (\Delta + p)`, where a is below 1/2, and not as
-      :math:`k^{-1/2}`.
+      :math:`\omega = 1` its error therefore falls as :math:`k^{-a}`, not as
+      :math:`k^{-1/2}`, if :math:`a = p / (\Delta + p)` is below 1/2.
 
     Parameters
     ----------
     crawl_rate : array_like, 1/time, positive
         One number, or one for each page.
     step, momentum : float, default 1.3 and 0.75
-        The exponents eta and beta, positive. Where they are equal and omega is
-        1, this is `SA`.
+        The exponents eta and beta, positive. If they are equal and omega is 1,
+        this is `SA`.
     omega : float, default 1.0
         Friction, positive.
     initial : array_like, 1/time, default 0.0
-        The first estimate z_0, non-negative.
+        The initial estimate z_0, non-negative.
     velocity : array_like, 1/time, default 0.0
         :math:`u_0 = (z_0 - z_{-1}) / \beta_{-1}`, without effect if omega is
         1.
@@ -324,13 +323,13 @@ def path(
     Parameters
     ----------
     estimator : OnlineEstimator or callable
-        A copy of an online estimator takes in one crawl of all pages after the
-        other. A function is called with the history: an array in the shape of
-        ``history.changed``, as `mle_path` returns it, is the result. If it
-        returns a number for each page, as `mle` does, it is called with the
+        A copy of an online estimator processes the crawls of all pages in order.
+        A function is called with the history. If it returns an array in the shape
+        of ``history.changed``, as `mle_path` does, this is the result. If it
+        returns one number for each page, as `mle` does, it is called with the
         first n crawls for every n.
     history : History
-        Without offsets, except for a function such as `mle_path`.
+        Dense, or also ragged for a function such as `mle_path`.
 
     Returns
     -------
@@ -360,7 +359,7 @@ def paths(
     history : History
         Crawls of pages or runs.
     **estimators : OnlineEstimator or callable
-        Each as `path` takes it.
+        Estimators as in `path`, by name.
 
     Returns
     -------
@@ -381,14 +380,14 @@ def paths(
 def rmse(paths: dict[str, NDArray], change_rate: float) -> dict[str, NDArray]:
     r"""Root mean squared error over runs, after every crawl.
 
-    In figures of Avrachenkov, Patil, Thoppe (2022):
+    The error in figures of Avrachenkov, Patil, Thoppe (2022):
 
     .. math:: \sqrt{\mathrm{mean}_r (\hat\Delta_{r, n} - \Delta)^2}
 
     Parameters
     ----------
     paths : dict of str to ndarray, shape (n_runs, n_crawls)
-        Estimates by name, as `paths` gives them, 1/time.
+        Estimates by name, as `paths` returns them, 1/time.
     change_rate : float, 1/time
         The true change rate.
 

@@ -1,8 +1,8 @@
-"""Policies: what is crawled when.
+"""Policies: which page is crawled when.
 
-Of Busa-Fekete et al. (2025): `Greedy`, `GreedyCIS`, `GreedyNCIS`, `GreedyCISPlus`
-(Algorithm 1), `ArgMax` for any crawl value, and `Rates` (LDS). While change rates are
-being learnt: `ExploreThenCommit` and `PhasedEpsilonGreedy` of Upadhyay et al. (2020),
+Busa-Fekete et al. (2025) have `Greedy`, `GreedyCIS`, `GreedyNCIS`, `GreedyCISPlus`
+(Algorithm 1), `ArgMax` for any crawl value, and `Rates` (LDS). Four policies learn
+change rates: `ExploreThenCommit` and `PhasedEpsilonGreedy` of Upadhyay et al. (2020),
 `reoptimise`, section 5 of Avrachenkov, Patil, Thoppe (2022), and `next_interval`,
 section 4.1 of Grimes and Ford (2008).
 """

@@ -17,15 +17,15 @@ def next_interval(
 
     .. math:: w_{n+1} = \mathrm{factor} / \hat\Delta_n
 
-    within limits, with the factor 0.8 in section 4.1 of Grimes and Ford (2008) and 1
-    in section 5. The limits are our choice.
+    The factor is 0.8 in section 4.1 of Grimes and Ford (2008) and 1 in section 5. The
+    interval is clipped to limits (our choice).
 
     Parameters
     ----------
     change_rate : array_like, 1/time
         Estimates. A rate of 0 gets the longest interval, inf the shortest.
     factor : float, default 1.0
-        The interval over the estimated time between changes.
+        Ratio of the interval to the estimated mean time between changes.
     limits : (float, float), time
         Shortest and longest interval.
     """
@@ -44,19 +44,19 @@ def simulate_sequential_history(
     n_runs: int | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> tuple[History, NDArray]:
-    r"""Simulate crawls of Poisson pages at a multiple of the estimated period.
+    r"""Simulate crawls of Poisson pages at intervals that follow the estimates.
 
-    Crawl, estimate, take `next_interval`, crawl: sections 4.1 and 5 of Grimes and
-    Ford (2008).
+    Each crawl updates the estimate, which sets the `next_interval`: sections 4.1 and
+    5 of Grimes and Ford (2008).
 
     Parameters
     ----------
     change_rate : array_like, 1/time
-        One number or one for each page, non-negative.
+        One number, or one for each page, non-negative.
     estimate : callable
         A function of the `History` so far that returns a change rate for each
-        page, 1/time, such as `estimators.mle`. A rate of 0 asks for the longest
-        interval, inf for the shortest.
+        page, 1/time, such as `estimators.mle`. A rate of 0 gives the longest
+        interval, inf the shortest.
     initial : array_like, time
         The first interval, within the limits; broadcasts with the pages.
     factor : float, default 1.0
@@ -73,7 +73,7 @@ def simulate_sequential_history(
     Returns
     -------
     history : History
-        Of shape ``(*pages, n_crawls)``, with n_runs before it if given.
+        Shape ``(*pages, n_crawls)``, with n_runs before it if set.
     estimates : ndarray, shape of ``history.changed``, 1/time
         Estimates after each crawl.
     """

@@ -13,9 +13,9 @@ class ArgMax:
     r"""Crawl the page of largest crawl value, any function of time and signals.
 
     Algorithm 1 of Busa-Fekete et al. (2025). In each slot the value of every page is
-    computed. `Greedy` and its kind choose the same pages, some 20 to 200 times as fast;
-    this is where to begin with a crawl value of your own. All pages are crawled at time
-    0, which the paper leaves open. Ties go to the lower index.
+    computed. `Greedy` and its variants choose the same pages, some 20 to 200 times as
+    fast. Start with `ArgMax` for a crawl value of your own. All pages are crawled at
+    time 0 (our choice). Ties go to the lower index.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class ArgMax:
         ``crawl_value(elapsed, n_signals)``: the values of all pages, given the time and
         the number of signals since the last crawl of each, both of shape (n_pages,).
     discard_window : float, time, default 0
-        Signals that arrive sooner than this after a crawl of their page do not count.
+        Signals that arrive sooner than this after a crawl of their page are ignored.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class ArgMax:
         last = np.zeros(n_pages)
         page = np.empty(time.size, dtype=int)
         for slot, now in enumerate(time):
-            since = signals.time - last[sender]  # the last crawl of their page
+            since = signals.time - last[sender]  # last crawl of the sender
             new = (since > 0) & (since >= self.discard_window) & (signals.time <= now)
             n_signals = np.bincount(sender[new], minlength=n_pages)
             page[slot] = np.argmax(self.crawl_value(now - last, n_signals))

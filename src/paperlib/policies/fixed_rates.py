@@ -1,4 +1,4 @@
-"""Crawling at given rates: LDS of Busa-Fekete et al. (2025)."""
+"""Crawls at fixed rates: LDS of Busa-Fekete et al. (2025)."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,24 +1,25 @@
 r"""Greedy crawling: each slot goes to the page of largest crawl value.
 
-Algorithm 1 of Busa-Fekete et al. (2025). The crawl value V of a page rises with its
-effective time iota = tau + beta n alone (Lemma 4), from 0 at a crawl. `ArgMax` computes
-V for every page in every slot. `Greedy` and its kind choose the same pages, and two
-ideas spare them most of the values.
+Algorithm 1 of Busa-Fekete et al. (2025). The crawl value V of a page depends only on
+its effective time iota = tau + beta n, and rises from 0 at a crawl (Lemma 4). `ArgMax`
+computes V for every page in every slot. `Greedy` and its variants choose the same
+pages, and two ideas save most of these computations.
 
 *Remember one state of a page*: V at some iota, with its slope and bounds of its
-curvature (`paperlib.lemma_4`). The state holds after later crawls too, and
+curvature (`paperlib.lemma_4`). The state remains valid after later crawls, and
 bounds V at any other time. V is computed again only if these bounds do not decide
-which page wins.
+which page has the largest value.
 
-*Compare few pages.* A pruning threshold lies a little below the values that win. A page
-waits until its effective time comes to `reach`, before which its upper bound is below
-the threshold. The other pages are the active set. If no active page is above the
-threshold, it is lowered, and the slot is decided again: slots are exactly those of the
-arg max over all pages, with ties to the lower index. Time is cut into pieces as long as
-the mean slot, and a list for each piece holds the pages that wait for it.
+*Compare few pages.* A pruning threshold lies a little below the largest values. Until
+the effective time of a page is `reach`, its upper bound is below the threshold, and the
+page waits. The other pages are the active set. If no active page is above the
+threshold, the threshold is lowered and the slot is decided again. The chosen pages are
+therefore exactly those of the arg max over all pages, with ties to the lower index. The
+waiting pages are in a calendar queue: time is cut into pieces as long as the mean slot,
+and each piece has a list of the pages that wait for it.
 
 A slot has four steps: wake the pages that have waited until now, and place them; choose
-the page of largest value; lower the threshold if there is none; crawl, and raise the
+the page of largest value; if there is none, lower the threshold; crawl, and raise the
 threshold if the active set is crowded.
 """
 
@@ -40,10 +41,10 @@ from ..lemma_4 import compiled, lemma_4_rates
 from ..signals import SignalledPages
 
 # One page. Its parameters come first. The state is the value, slope, curve and decay at
-# the effective time `at`. last: time of the last crawl; start: last, less beta for each
-# signal since then, so that iota = t - start; sharp_for: the threshold for which
-# `reach` is good enough; next, stop: the signals not yet counted; due: the piece of
-# time for which the page waits; after: the page behind it in that list.
+# the effective time `at`. last: time of the last crawl; start: last, minus beta for
+# each signal since then, so that iota = t - start; sharp_for: the threshold for which
+# `reach` is precise enough; next, stop: range of the signals not yet counted; due: the
+# piece of time for which the page waits; after: the next page in the list of the piece.
 PAGE = np.dtype(
     [
         (name, "f8")
@@ -56,14 +57,15 @@ PAGE = np.dtype(
     ]
     + [(name, "i8") for name in ("next", "stop", "due", "after")]
 )
-# width: length of a piece of time; piece: the first one that is still to come;
+# width: length of a piece of time; piece: the first piece that is still to come;
 # lowered: the slot in which the threshold was last lowered.
 SCALARS = np.dtype(
     [(name, "f8") for name in ("width", "threshold")]
     + [(name, "i8") for name in ("piece", "rank", "lowered", "n_active", "n_moved")]
 )
-# The threshold is set to the value of a rank, and raised when CROWDED times as many
-# pages are active. To lower it is a pass over all pages: too often, the rank doubles.
+# The threshold is set to the value of a rank, and raised if more pages than CROWDED
+# times the rank are active. Lowering takes a pass over all pages. If fewer than
+# TOO_OFTEN n_pages / rank slots have passed since the last time, the rank doubles.
 LEAST_RANK, CROWDED, TOO_OFTEN = 4, 4, 8
 SLACK = 4  # a page may be active this many slots too early
 SAFE = 1 - 1e-9  # bounds decide with a margin for rounding
@@ -78,8 +80,8 @@ class State(NamedTuple):
     pages: NDArray  # PAGE
     signals: NDArray  # those of page i are signals[pages[i].next : pages[i].stop]
     queue: NDArray  # the first page that waits for each piece of time, -1 for none
-    active: NDArray  # the first n_active count
-    upper: NDArray  # of each active page: upper bound of its value
+    active: NDArray  # of these, the first n_active count
+    upper: NDArray  # upper bound of the value of each active page
     moved: NDArray  # the first n_moved have to be placed
     scalars: NDArray  # SCALARS, shape (1,)
 
@@ -98,13 +100,12 @@ class Greedy:
     .. math:: V(\tau) = \frac{\mu}{\Delta}
               \bigl(1 - (1 + \Delta\tau)\, e^{-\Delta\tau}\bigr).
 
-    All pages are crawled at time 0, which the paper leaves open. Ties go to the
-    lower index.
+    All pages are crawled at time 0 (our choice). Ties go to the lower index.
 
     Parameters
     ----------
     pages : SignalledPages
-        The pages as they are believed to be.
+        The pages with believed parameters.
 
     Examples
     --------
@@ -122,14 +123,14 @@ class Greedy:
 
     @property
     def believed(self) -> SignalledPages:
-        """The pages as the crawl value takes them."""
+        """The pages with the parameters that the crawl value uses."""
         return replace(self.pages, recall=0.0, false_rate=0.0)
 
     def saturation(self) -> tuple[NDArray, NDArray, NDArray]:
         """Return the largest value of each page, and two effective times.
 
-        The value is 0 up to the first time, and the largest from the second time on, to
-        rounding. For a crawl value of your own they may be 0 and inf.
+        To rounding, the value is 0 up to the first time, and largest from the second
+        time on. For a crawl value of your own, 0 and inf are valid times.
         """
         alpha, _, _ = lemma_4_rates(self.believed)
         largest = crawl_value(np.inf, 0, self.believed, terms=self.terms)
@@ -156,23 +157,23 @@ class Greedy:
 
 @dataclass(frozen=True, eq=False)
 class GreedyCIS(Greedy):
-    r"""Greedy policy that takes every signal for true: GREEDY-CIS.
+    r"""Greedy policy that treats every signal as true: GREEDY-CIS.
 
-    A page that has sent a signal is certainly stale, and its crawl value is the
-    limit :math:`\mu / \Delta`; before it, V is the second case of section 5.1 of
-    Busa-Fekete et al. (2025), without false signals. The paper does not say what is
-    believed where there are false signals; here signals have the rate
+    After a signal the page counts as certainly stale, and its crawl value is the
+    limit :math:`\mu / \Delta`. Before a signal, V is the second case of section 5.1
+    of Busa-Fekete et al. (2025), without false signals. The paper does not say how
+    the policy models false signals; here signals have the rate
     :math:`\lambda\Delta`.
 
     Parameters
     ----------
     pages : SignalledPages
-        The pages as they are believed to be; false_rate is not used.
+        The pages with believed parameters; false_rate is not used.
     """
 
     @property
     def believed(self) -> SignalledPages:
-        """The pages as the crawl value takes them."""
+        """The pages with the parameters that the crawl value uses."""
         return replace(self.pages, false_rate=0.0)
 
 
@@ -186,12 +187,12 @@ class GreedyCISPlus(Greedy):
     Parameters
     ----------
     pages : SignalledPages
-        The pages as they are believed to be.
+        The pages with believed parameters.
     """
 
     @property
     def believed(self) -> SignalledPages:
-        """The pages as the crawl value takes them."""
+        """The pages with the parameters that the crawl value uses."""
         good = (np.nan_to_num(self.pages.precision) > 0.7) & (self.pages.recall > 0.6)
         return replace(self.pages, recall=self.pages.recall * good, false_rate=0.0)
 
@@ -201,18 +202,18 @@ class GreedyNCIS(Greedy):
     r"""Greedy policy with noisy signals: GREEDY-NCIS of Busa-Fekete et al. (2025).
 
     Algorithm 1 with the crawl value of Lemma 4, `paperlib.freshness.crawl_value`.
-    Pages that cannot win a slot are skipped, as section 5.2 proposes, but exactly:
-    the head of this module says how.
+    Pages that cannot win a slot are skipped, as section 5.2 proposes. The choice is
+    still exact, as the head of this module explains.
 
     Parameters
     ----------
     pages : SignalledPages
-        The pages as they are believed to be.
+        The pages with believed parameters.
     terms : int, optional
         APPROX-j of appendix A: j terms of the crawl value; by default all.
     discard_window : float, time, default 0
         NCIS-D of appendix C: signals that arrive sooner than this after a crawl of
-        their page do not count, as they may report an earlier change.
+        their page are ignored, because they may report an earlier change.
     """
 
     _: KW_ONLY
@@ -226,16 +227,16 @@ class GreedyNCIS(Greedy):
 
     @property
     def believed(self) -> SignalledPages:
-        """The pages as the crawl value takes them."""
+        """The pages with the parameters that the crawl value uses."""
         return self.pages
 
 
 @cache
 def _slot_loop(evaluate):
-    """The slot loop for one crawl value, a function that needs no decorator.
+    """The slot loop for one crawl value, a plain Python function.
 
-    numba keeps the loop on disk if it can name the function in the next process: so
-    not if the function is compiled already, or in no module.
+    numba keeps the loop on disk only if the next process can find the function by its
+    name: a compiled function, or one outside of all modules, cannot be found.
     """
     value = register_jitable(evaluate)
 
@@ -271,10 +272,10 @@ def _slots(evaluate, pages, slots, signals):
 
 @compiled
 def _new_state(pages, slots, signals):
-    """All pages have to be placed, under a threshold that no value reaches."""
+    """Initial state: all pages have to be placed, and no value is at the threshold."""
     scalars = np.zeros(1, SCALARS)
     s = scalars[0]
-    # Irregular slots take longer, for more pages wait for the same piece.
+    # Irregular slots take longer, because more pages wait for the same piece.
     s.width = slots[-1:].sum() / slots.size
     s.threshold = np.inf
     s.rank = LEAST_RANK
@@ -340,7 +341,7 @@ def _wake(state, t):
 
 @inlined
 def _place(evaluate, state, t):
-    """Put each page that has moved into the active set, or into the queue."""
+    """Put each moved page into the active set or into the queue."""
     s = state.scalars[0]
     soon = t + SLACK * s.width
     for k in range(s.n_moved):
@@ -360,9 +361,9 @@ def _place(evaluate, state, t):
 
 @inlined
 def _due(evaluate, page, soon, s, signals):
-    """Time before which the value is below the threshold, with the signals to come.
+    """Time before which the value is below the threshold, future signals included.
 
-    If that is soon, a state nearby is computed, and the time is sharp.
+    If this time is soon, a nearby state is computed to make the time precise.
     """
     if page.limit < SAFE * s.threshold:
         return np.inf
@@ -377,18 +378,18 @@ def _due(evaluate, page, soon, s, signals):
 
 @compiled
 def _find_reach(page, threshold, slack):
-    """Raise `reach` to where the upper bound is at the threshold, if it is there."""
+    """Raise `reach` to the effective time at which the upper bound is the threshold."""
     d = lemma_4.reach(page, SAFE * threshold)
     if d > -np.inf and threshold > 0.0:  # no page is below the threshold 0
         page.reach = max(page.reach, page.at + d)
-        # the bounds differ by less than V rises in the slack
+        # the bounds differ by less than the rise of V in the slack
         if d * d * (0.5 * page.curve + page.decay * page.slope) <= slack * page.slope:
             page.sharp_for = threshold
 
 
 @compiled
 def _time_of_reach(page, signals):
-    """Time at which the effective time comes to `reach`, with the signals to come."""
+    """Time at which the effective time is `reach`, future signals included."""
     due = page.start + page.reach
     k = page.next
     while k < page.stop and signals[k] < due:
@@ -400,7 +401,7 @@ def _time_of_reach(page, signals):
 
 @inlined
 def _largest(evaluate, state, t):
-    """Place in `active` of the page of largest value, -1 if below the threshold."""
+    """Index in `active` of the page of largest value, -1 if below the threshold."""
     pages = state.pages
     active = state.active
     bound = state.upper
@@ -432,7 +433,7 @@ def _largest(evaluate, state, t):
 
 @inlined
 def _lower_threshold(state, slot, t):
-    """Lower the threshold below the largest value; all pages have to be placed."""
+    """Lower the threshold below the largest value; all pages must then be placed."""
     s = state.scalars[0]
     n_pages = state.pages.size
     if (slot - s.lowered) * s.rank < TOO_OFTEN * n_pages:
@@ -453,7 +454,7 @@ def _lower_threshold(state, slot, t):
 
 @inlined
 def _raise_threshold(state, t):
-    """Raise the threshold among the active pages, which have to be placed."""
+    """Raise the threshold by the active pages, which must then be placed again."""
     s = state.scalars[0]
     n = s.n_active
     value = _value_of_rank(state.pages, state.active[:n], t, s.rank)
@@ -466,7 +467,7 @@ def _raise_threshold(state, t):
 
 @compiled
 def _value_of_rank(pages, chosen, t, rank):
-    """A lower bound of the value of this rank among the chosen pages."""
+    """Lower bound of the value with this rank among the chosen pages."""
     bound = np.empty(chosen.size)
     for k in range(chosen.size):
         page = pages[chosen[k]]
@@ -476,7 +477,7 @@ def _value_of_rank(pages, chosen, t, rank):
 
 @inlined
 def _crawl(state, where, t):
-    """Crawl an active page, which has to be placed again."""
+    """Crawl an active page, which must then be placed again."""
     s = state.scalars[0]
     i = state.active[where]
     page = state.pages[i]

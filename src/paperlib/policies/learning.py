@@ -1,7 +1,7 @@
-"""Explore, then commit; phases; re-optimisation: crawl rates from learnt change rates.
+"""Policies that set crawl rates from learnt change rates.
 
 `ExploreThenCommit` is section 5 of Upadhyay et al. (2020), and `PhasedEpsilonGreedy`
-their section 6.3. `reoptimise` is section 5 of Avrachenkov, Patil, Thoppe (2022).
+is their section 6.3. `reoptimise` is section 5 of Avrachenkov, Patil, Thoppe (2022).
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from ..copies import EXPLORE, POISSON, Copies, Schedule
 from ..errors import DegenerateHistoryWarning
 from ..processes import replicate, simulate_history
 
-# Relative rest of a horizon that is a rounding error and no phase of its own.
+# A rest of the horizon below this share is a rounding error, not a phase.
 ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class LearningRun:
-    """What a policy that sets rates did, in a number of runs.
+    """Results of a policy that sets crawl rates, for several runs.
 
     Parameters
     ----------
     borders : ndarray, shape (n_phases + 1,), time
         Borders of the phases.
     utility : ndarray, shape (n_runs, n_phases)
-        Requests served fresh in each phase, U of eq. (2) of Upadhyay et al. (2020), in
-        expectation given the crawls before the phase.
+        Expected requests served fresh in each phase, given the crawls before it: U of
+        eq. (2) of Upadhyay et al. (2020).
     believed : ndarray, shape (n_runs, n_pages), 1/time
         Change rates that the last phase used.
     change_rate, importance : ndarray, shape (n_pages,), 1/time
@@ -55,14 +55,14 @@ class LearningRun:
     def regret(self) -> NDArray:
         r"""Fresh requests that the best Poisson policy with known rates would add.
 
-        At the end of each phase, shape (n_runs, n_phases), over the total
-        importance: 1 is the regret of stale copies in a unit of time. Section 2
+        Total up to the end of each phase, divided by the total importance, shape
+        (n_runs, n_phases): 1 stands for all requests of a unit of time. Section 2
         of Upadhyay et al. (2020), with F of their eq. (5) in the long run:
 
         .. math:: \Bigl(T F(\rho^*) - \text{requests served fresh up to } T\Bigr)
                   / \sum_i \mu_i
 
-        It can be negative: crawls at equal intervals are better.
+        It can be negative, because crawls at equal intervals are better.
         """
         best = allocation.optimal_poisson(
             self.change_rate, self.importance, self.bandwidth
@@ -75,29 +75,29 @@ class LearningRun:
 class ExploreThenCommit:
     r"""Explore-then-commit, section 5 of Upadhyay et al. (2020).
 
-    Crawl all pages alike, estimate the change rates, and commit to the crawl
-    rates that are allocated for the estimates.
+    Crawl all pages at one rate, estimate the change rates, and commit to the
+    crawl rates that are allocated for the estimates.
 
     Parameters
     ----------
     bounds : tuple of float, 1/time
-        Known bounds of the change rates, to which estimates are clipped.
+        Known bounds of the change rates. Estimates are clipped to them.
     exploration : float or callable, time, optional
-        Length of exploration, or a function of the horizon that returns it,
-        rounded to whole rounds of n_pages / bandwidth. Needed to run.
+        Length of exploration, or a function that returns it for a horizon. It is
+        rounded to whole rounds of n_pages / bandwidth. `run` needs it.
     estimator : callable, default `estimators.moment_matching`
-        Function of a History.
+        Function of a History that returns change rates.
     allocation : callable, default `allocation.optimal_poisson`
         Function of change rates, importance and bandwidth.
     schedule : Schedule, default `copies.POISSON`
-        How the allocated rates become crawl times.
+        Crawl times for the allocated rates.
     explore : {"interval", "rate"}, default "interval"
         Explore at equal intervals, after a crawl of all pages at time 0; or at
         Poisson times, without copies at first.
     first_horizon : float, time, optional
-        For an unknown horizon: run within it, then within twice that, and so on
-        (the doubling trick); observations are kept. By default the horizon is
-        known.
+        For an unknown horizon (the doubling trick): the horizon is first this
+        time, then twice as long, and so on; observations are kept. By default
+        the horizon is known.
 
     Examples
     --------
@@ -145,7 +145,7 @@ class ExploreThenCommit:
         n_runs : int, default 1
             Number of runs.
         rng : None, int or Generator, optional
-            Run i depends on it and i alone.
+            Source of random numbers. Run i depends on the seed and i alone.
         """
         change_rate, importance, bandwidth = allocation.problem(
             change_rate, importance, bandwidth
@@ -163,10 +163,10 @@ class ExploreThenCommit:
     def plan(
         self, copies: Copies, importance: NDArray, bandwidth: float
     ) -> tuple[NDArray, NDArray]:
-        """Estimated change rates after some crawls, and the rates allocated for them.
+        """Estimated change rates after some crawls, and crawl rates allocated for them.
 
-        Estimates are clipped to the bounds. A page without an observation gets
-        the median of the others, or the middle of the bounds if there is none.
+        Estimates are clipped to the bounds. A page without observations gets the
+        median of the other pages, or the middle of the bounds if there is none.
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DegenerateHistoryWarning)
@@ -214,7 +214,7 @@ class ExploreThenCommit:
         return best
 
     def _one_run(self, change_rate, importance, bandwidth, phases, rng):
-        """Expected fresh requests of each phase, and the last beliefs."""
+        """Expected fresh requests of each phase, and the last estimates."""
         copies = Copies(change_rate, filled=self.explore == "interval", rng=rng)
         uniform = np.full(change_rate.size, bandwidth / change_rate.size)
         utility = []
@@ -234,13 +234,13 @@ class ExploreThenCommit:
 class PhasedEpsilonGreedy(ExploreThenCommit):
     r"""Phased epsilon-greedy, section 6.3 of Upadhyay et al. (2020).
 
-    Exploration, and then phases of equal length at the rates
+    After exploration, phases of equal length have the crawl rates
 
-    .. math:: (1 - \epsilon)\,\hat\rho + \epsilon\,R / m ,
+    .. math:: (1 - \epsilon)\,\hat\rho + \epsilon\,R / m .
 
-    where :math:`\hat\rho` is allocated at the start of each phase, from all
-    observations so far. The paper lacks the details: it is our reading that exploration
-    comes first, and how epsilon enters.
+    :math:`\hat\rho` is allocated at the start of each phase, from all observations so
+    far. The paper lacks the details: the exploration before the phases and the role of
+    epsilon are our reading.
 
     Parameters
     ----------
@@ -286,16 +286,16 @@ def reoptimise(
     .. math:: \rho^{(k+1)} = \arg\max_\rho F(\rho; \hat\Delta^{(k)}) .
 
     All pages start at the uniform rate. In a phase each page is crawled
-    `n_crawls` times, at Poisson times of its present rate. SA and SAM keep their
-    iterate when the rate changes, LLN and Naive restart their counts.
+    `n_crawls` times, at Poisson times of its current rate. When the rate changes,
+    SA and SAM keep their estimate, and LLN and Naive reset their counts.
 
-    Our choice: estimates and crawl rates are at least `min_rate`; a page that
-    is estimated at 0 would never be crawled again.
+    Our choice: estimates and crawl rates are at least `min_rate`, because a page
+    with estimate 0 would never be crawled again.
 
     Parameters
     ----------
     estimator : OnlineEstimator
-        In its initial state; it is copied.
+        Estimator in its initial state; it is copied.
     change_rate, importance : array_like, shape (n_pages,)
         True change rates, 1/time, and weights of the pages.
     bandwidth : float, 1/time
@@ -309,13 +309,13 @@ def reoptimise(
     n_runs : int, default 1
         Number of runs.
     rng : None, int or Generator, optional
-        Run i depends on it and i alone.
+        Source of random numbers. Run i depends on the seed and i alone.
 
     Returns
     -------
     ndarray, shape (n_runs, n_phases + 1, n_pages), 1/time
-        The rates of each phase, the uniform ones first, and those after the
-        last phase.
+        Crawl rates of each phase, first the uniform rates, and the rates after
+        the last phase.
     """
     start = allocation.uniform(change_rate, importance, bandwidth).crawl_rate
 
