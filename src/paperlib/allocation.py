@@ -267,15 +267,13 @@ def _sorted_poisson(bandwidth, low, d, mu):
     slopes = slope[order].cumsum()
     rest = bandwidth - low * d.size
     with np.errstate(invalid="ignore"):  # inf - inf, for pages that gain nothing
-        steps = slopes[:-1] * np.diff(starts)
-    # Part of the rest that the earlier pages spend before v reaches a page's start.
-    spent = np.append(0.0, steps.cumsum())
-    last = max(np.count_nonzero(spent < rest) - 1, 0)
-    more = (rest - spent[last]) / slopes[last]
-    # Not slope (v - start), because that difference may be lost to rounding.
-    above = start <= starts[last]
-    rate = np.full(d.size, low)
-    rate[above] += slope[above] * (starts[last] - start[above] + more)
+        # What the pages before spend of the rest until v comes to the start of a page.
+        spent = np.append(0.0, np.cumsum(slopes[:-1] * np.diff(starts)))
+        last = max(np.count_nonzero(spent < rest) - 1, 0)
+        more = (rest - spent[last]) / slopes[last]
+        # Not slope (v - start), because that difference may be lost to rounding.
+        above = slope * (starts[last] - start + more)
+    rate = low + np.where(start <= starts[last], above, 0.0)
     return rate, starts[last] + more
 
 
@@ -363,10 +361,8 @@ def optimal_thresholds(pages: SignalledPages, bandwidth: float) -> Allocation:
     def rates(v):
         return 1 / _thresholds((start / v) ** 2, *known)[1]
 
-    rate = np.zeros(d.shape)
-    v = np.inf
-    if gains.any():
-        rate, v = spend(rates, bandwidth, _guess(start, d, bandwidth))
+    guess = _guess(start, d, bandwidth)
+    rate, v = _each_problem(lambda d, mu: spend(rates, bandwidth, guess), d, mu)
     at, _ = _thresholds((start / v) ** 2, *known)
     # w / psi = V / (mu psi) + exp(-alpha iota), by Lemma 4
     fresh = rate / (mu * v**2) + np.exp(-believed.alpha * at)

@@ -251,8 +251,20 @@ def _slot_loop(evaluate):
 @inlined
 def _slots(evaluate, pages, slots, signals):
     """Page of each slot."""
-    state = _new_state(pages, slots, signals)
+    state = State(
+        pages,
+        signals,
+        np.full(slots.size + 2, -1),
+        np.empty(pages.size, np.int64),
+        np.empty(pages.size),
+        np.arange(pages.size),
+        np.zeros(1, SCALARS),
+    )
     scalars = state.scalars[0]
+    # Irregular slots take longer, because more pages wait for the same piece.
+    scalars.width = slots[-1:].sum() / slots.size
+    scalars.threshold = np.inf
+    scalars.rank = LEAST_RANK
     chosen = np.empty(slots.size, np.int64)
     for j in range(slots.size):
         t = slots[j]
@@ -268,26 +280,6 @@ def _slots(evaluate, pages, slots, signals):
         if scalars.n_active > CROWDED * scalars.rank:
             _raise_threshold(state, t)
     return chosen
-
-
-@compiled
-def _new_state(pages, slots, signals):
-    """Initial state: all pages have to be placed, and no value is at the threshold."""
-    scalars = np.zeros(1, SCALARS)
-    s = scalars[0]
-    # Irregular slots take longer, because more pages wait for the same piece.
-    s.width = slots[-1:].sum() / slots.size
-    s.threshold = np.inf
-    s.rank = LEAST_RANK
-    return State(
-        pages,
-        signals,
-        np.full(slots.size + 2, -1),
-        np.empty(pages.size, np.int64),
-        np.empty(pages.size),
-        np.arange(pages.size),
-        scalars,
-    )
 
 
 @compiled
