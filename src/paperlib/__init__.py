@@ -12,7 +12,8 @@ processes
     change, the bits of crawls (`History`), and simulated histories.
 estimators
     Estimators of change rates. `online`: LLN, SA, SAM of valuetools20 and peva22.
-    `batch`: MLE, moment matching, the bias-reduced estimator of grimes08.
+    `batch`: MLE (also with the substitutes of grimes08), moment matching, the
+    bias-reduced estimator of grimes08.
     `information`: Lemmas 2 and 3 of aaai20, Fisher information.
 priors
     Pseudo-observations, first interval and posterior on a grid: section 4 of grimes08.
@@ -31,7 +32,8 @@ schedules
 policies
     Algorithm 1 of www25 chooses the page to crawl next. These policies learn change
     rates: explore-then-commit (section 5) and phased epsilon-greedy (section 6.3) of
-    aaai20, section 5 of peva22, the next interval of grimes08 (section 4.1).
+    aaai20, section 5 of peva22, the next interval of grimes08 (section 4.1). The
+    requests served fresh, eq. (2) of aaai20, are `LearningRun.utility`.
 regret
     Closed forms of aaai20 for all pages together: utility F, burn-in (Lemma 1),
     sensitivity (Lemma 4), exploration (Lemma 5) and the regret bound (Theorem 1).
