@@ -6,8 +6,8 @@ Busa-Fekete et al. (2025). `optimal_thresholds` is their Theorem 1, with signals
 
 The three optima share one theory. The sum of importance x freshness over pages is
 concave in the crawl rates. Rates are therefore optimal if one more crawl gains the
-same on each crawled page, the multiplier :math:`\lambda`, and at most that much on
-the other pages:
+multiplier :math:`\lambda` on each crawled page, and at most :math:`\lambda` on the
+other pages:
 
 .. math:: \mu_i\,\frac{\partial F_i}{\partial p_i} = \lambda
           \quad\text{if } p_i > 0, \qquad \le \lambda \quad\text{otherwise.}
@@ -49,13 +49,13 @@ class Allocation:
     crawl_rate : ndarray, shape (..., n_pages), 1/time
         Crawl rate of each page.
     multiplier : ndarray, shape (...), importance x time
-        Derivative of the sum of importance x freshness by the bandwidth; None for
-        a heuristic.
+        Derivative of the sum of importance x freshness with respect to
+        bandwidth; None for a heuristic.
     freshness : ndarray, shape (...)
         Expected mean over pages, weighted by importance.
     threshold : ndarray, shape (n_pages,), time, optional
-        Effective elapsed time at which a page is crawled, inf for a page that is
-        not crawled. Only `optimal_thresholds` returns it.
+        Effective elapsed time at which a page is crawled, inf for a page that
+        is not crawled. Only `optimal_thresholds` returns it.
     """
 
     crawl_rate: NDArray
@@ -124,7 +124,7 @@ def proportional(
 
     Examples
     --------
-    Uniform rates give more freshness on any pages (Cho and Garcia-Molina 2003):
+    Uniform rates give more freshness (Cho and Garcia-Molina 2003):
 
     >>> pages = [9.0, 1.0], [1.0, 1.0], 10.0
     >>> proportional(*pages).freshness, uniform(*pages).freshness.round(3)

@@ -59,7 +59,7 @@ def number(name, value, low=0.0, high=np.inf, *, above=False):
 
 
 def rising(name, value, least=2, *, above=False):
-    """The value as a one-dimensional array of `least` or more rising floats."""
+    """The value as a 1-D array of `least` or more rising floats."""
     array = numbers(name, value, above=above)
     if array.ndim != 1 or array.size < least or not (np.diff(array) > 0).all():
         raise ArgumentError(name, f"must rise, at least {least} numbers, got {value}")

@@ -67,16 +67,16 @@ class Copies:
     change_rate : array_like, shape (n_pages,), 1/time
         True change rates.
     filled : bool
-        Whether every page is crawled at time 0. Otherwise there are no copies at
-        first.
+        Whether every page is crawled at time 0. Otherwise there are no copies
+        at first.
     rng : None, int or Generator, optional
         Draws crawls and changes.
 
     Attributes
     ----------
     history : History
-        Observations so far, ragged. The first crawl of a page yields none, because
-        there is no earlier copy to compare with.
+        Observations so far, ragged. The first crawl of a page yields none,
+        because there is no earlier copy to compare with.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class Copies:
         self.rng = np.random.default_rng(rng)
         n_pages = self.change_rate.size
         self.history = History([], [], np.zeros(n_pages + 1, dtype=int))
-        # times of each page's last crawl and of its next change, relative to now
+        # times, from now, of each page's last crawl and of the first change after it
         self._last = np.full(n_pages, 0.0 if filled else -np.inf)
         self._change = self._last.copy()
         if filled:

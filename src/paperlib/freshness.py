@@ -324,7 +324,7 @@ def fresh_time(threshold: ArrayLike, pages: SignalledPages) -> NDArray:
 
 @np.errstate(all="ignore")  # infinite times, pages that never change
 def _lemma_4(name, time, n_signals, pages, terms=np.inf):
-    """V / mu, psi and w of pages; an error calls the time by `name`."""
+    """V / mu, psi and w of pages; an error names the time `name`."""
     time = checks.floats(name, time)
     checks.require(name, time, "non-negative", time >= 0)
     n_signals = checks.numbers("n_signals", n_signals)

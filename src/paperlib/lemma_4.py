@@ -143,9 +143,9 @@ def lemma_4(iota, change_rate, false_rate, alpha, gamma, beta, terms):
 
 # Without signals V reaches the share y = 1 - (1 + x) exp(-x) of its limit at iota =
 # x / change_rate. With u = sqrt(-2 log(1 - y)), at most 8.6 in floating point, x / u is
-# a smooth function of u. A table has its polynomials on equal pieces. It takes a third
-# to a tenth of the time of three steps of Halley's method (measured), and its relative
-# error is below 1e-14.
+# a smooth function of u, tabulated as polynomials on equal pieces. The table takes a
+# third to a tenth of the time of three steps of Halley's method (measured), and its
+# relative error is below 1e-14.
 LONGEST, PIECES, DEGREE = 8.6, 128, 8
 
 

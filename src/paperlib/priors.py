@@ -1,7 +1,7 @@
 """Priors of Grimes and Ford (2008): pseudo-observations, and a grid.
 
-Section 4 of their paper: the distribution of a page's change rate before its first
-crawl (`PseudoObservations`) and after a few crawls (`grid_posterior`).
+Section 4 of their paper: the distribution of a page's change rate before its
+first crawl (`PseudoObservations`) and after a few crawls (`grid_posterior`).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ BASES = {"period": 0, "rate": 2}
 class PseudoObservations:
     r"""Prior given by two pseudo-observations, one changed and one unchanged.
 
-    Section 4.4 of Grimes and Ford (2008): every page gets one crawl that found a
-    change after an interval a, and one crawl that found no change after an
+    Section 4.4 of Grimes and Ford (2008): every page gets one crawl that found
+    a change after an interval a, and one crawl that found no change after an
     interval b. If all change rates are equally likely before these two, the
     density after them is
 
@@ -64,7 +64,7 @@ class PseudoObservations:
             vars(self)[name] = checks.number(name, value, above=True)
 
     def density(self, rate: ArrayLike) -> NDArray:
-        """Density (time) of non-negative change rates (1/time)."""
+        """Density (unit: time) at non-negative change rates (1/time)."""
         a, b = self.changed, self.unchanged
         rate = checks.numbers("rate", rate)
         return b * (a + b) / a * -np.expm1(-a * rate) * np.exp(-b * rate)
@@ -88,8 +88,9 @@ class PseudoObservations:
         .. math:: \arg\max_\Delta \; (1 - e^{-a\Delta})\,e^{-b\Delta}
                   \prod_k P(\mathrm{bit}_k \mid \Delta)
 
-        This is `estimators.mle` from the crawls and the two pseudo-observations,
-        so that no history is degenerate (section 4.4 of Grimes and Ford, 2008).
+        This is `estimators.mle` from the crawls and the two
+        pseudo-observations, so that no history is degenerate (section 4.4 of
+        Grimes and Ford, 2008).
 
         Parameters
         ----------
@@ -168,8 +169,9 @@ class PseudoObservations:
     ) -> float:
         r"""L2 distance of the prior to a population of pages, on a grid.
 
-        Section 4.4 of Grimes and Ford (2008): with the `probabilities` p_k of the
-        grid points, and the share s_k of the pages that are nearest to each point,
+        Section 4.4 of Grimes and Ford (2008): with the `probabilities` p_k of
+        the grid points, and the share s_k of the pages that are nearest to
+        each point,
 
         .. math:: \sqrt{\textstyle\sum_k (p_k - s_k)^2} .
 
@@ -257,7 +259,7 @@ class PseudoObservations:
 
 
 def shares(change_rate: ArrayLike, period: ArrayLike) -> NDArray:
-    """Share of the pages whose mean time between changes is nearest to a grid point.
+    """Share of pages whose mean time between changes is nearest to each grid point.
 
     The empirical prior of section 4.3 of Grimes and Ford (2008): the distribution of
     known change rates, for `grid_posterior`.

@@ -37,8 +37,8 @@ class History:
     changed : array_like of bool or 0/1, same shape
         True if the crawl found a change.
     offsets : array_like of int, shape (n_pages + 1,), optional
-        Page i has the entries ``offsets[i]:offsets[i + 1]`` of the flat arrays.
-        A page may have no crawls.
+        Page i has the entries ``offsets[i]:offsets[i + 1]`` of the flat
+        arrays. A page may have no crawls.
 
     Examples
     --------
@@ -84,7 +84,7 @@ class History:
         return np.diff(self.ragged()[2]).reshape(self.shape)
 
     def per_crawl(self, values: ArrayLike) -> NDArray:
-        """Repeat the number of each page for each of its crawls.
+        """Repeat each page's number for each of its crawls.
 
         `values` broadcasts to `shape`; the result broadcasts with `interval`.
         """
@@ -119,7 +119,7 @@ class History:
 
     def prefix(self, n_crawls: int) -> History:
         """Return the first `n_crawls` crawls of every page of a dense history."""
-        # No check again: the whole is checked, and a simulation takes every prefix.
+        # Not checked again: the whole was checked, and a simulation takes all prefixes.
         return self._unchecked(
             interval=self.interval[..., :n_crawls], changed=self.changed[..., :n_crawls]
         )
@@ -275,7 +275,7 @@ def simulate_history(
 ) -> History:
     r"""Simulate crawls of Poisson pages, at Poisson times or after given intervals.
 
-    Crawls find changes independently of each other, with `change_probability`.
+    Crawls find changes independently, each with probability `change_probability`.
 
     Parameters
     ----------
@@ -296,7 +296,7 @@ def simulate_history(
     Returns
     -------
     History
-        Shape ``(*pages, n_crawls)``, with n_runs before it if set.
+        Shape ``(*pages, n_crawls)``, with n_runs before it if it is set.
 
     Examples
     --------

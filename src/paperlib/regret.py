@@ -327,7 +327,7 @@ def optimal_exploration(
     """
     min_rate, max_rate = checks.rising("bounds", bounds, above=True)
     # r(tau)^2 falls as 1 / tau. Up to constants, the bound is therefore
-    # tau + T (r(1) / min_rate)^2 / tau, with its minimum where both terms are equal.
+    # tau + T (r(1) / min_rate)^2 / tau, which is minimal if both terms are equal.
     unit = exploration_radius(n_pages, bandwidth, 1.0, max_rate=max_rate, level=level)
     wanted = unit / min_rate * np.sqrt(checks.numbers("horizon", horizon, above=True))
     one_round = n_pages / bandwidth

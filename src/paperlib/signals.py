@@ -119,8 +119,9 @@ class SignalledPages:
     def beta(self) -> NDArray:
         """Time that is as much evidence as one signal, shape (n_pages,).
 
-        inf if one signal is more evidence than any time: without false signals,
-        or at recall 1. 0 if signals are no evidence, or without signals.
+        inf if one signal is more evidence than any time: without false
+        signals, or at recall 1. 0 if signals are no evidence, or without
+        signals.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             hazard = np.log1p(self.recall * self.change_rate / self.false_rate)
@@ -275,8 +276,8 @@ def fit(history: History, n_signals: ArrayLike) -> SignalFit:
 def _maximum(x, changed):
     """alpha and b of maximum likelihood, for rows x = (w, n).
 
-    A quadratic function has the same derivatives as the log-likelihood. Each step goes
-    to, or towards, its maximum for alpha, b >= 0, which is a least-squares problem.
+    A step maximises the quadratic function with the same derivatives for alpha, b >= 0,
+    which is a least-squares problem. It is halved if the log-likelihood falls.
     """
     unchanged = x[~changed].sum(axis=0)  # time and signals in unchanged intervals
     all_time = x[:, 0].sum()

@@ -5,7 +5,7 @@ The simulations of section 6 of Busa-Fekete et al. (2025); freshness is their eq
 A `World` is one draw of changes and signals. All policies run in the same world, so
 that comparisons are paired. A policy that picks pages is an object with a method
 ``choose(time, signals, crawl)``, or a plain function of these arguments. It
-returns the page of each slot, -1 for none, as an int array. Its arguments are:
+returns the page of each slot, -1 for none, as an int array. The arguments:
 
 * `time`, shape (n_slots,): times of the slots. All pages are crawled at time 0.
 * `signals`: the times at which the crawler receives signals, as `Signals`.
@@ -28,8 +28,8 @@ from . import checks, freshness, schedules
 from .lemma_4 import compiled
 from .signals import SignalledPages
 
-# Relative error of a sum of bandwidth over some thousand pieces, by rounding. A sum
-# this close to a whole number counts as whole.
+# Relative rounding error of a sum of bandwidth over some thousand pieces. A sum this
+# close to a whole number counts as whole.
 ROUNDING = 1e-12
 STALE = 1e-18  # a probability of freshness below this adds nothing
 
@@ -102,8 +102,8 @@ class World:
 def draw_world(pages: SignalledPages, horizon: float, *, rng: Any = None) -> World:
     """Draw a world of Poisson pages.
 
-    Signals are sent at Poisson times of rate gamma. Each is true with probability
-    precision (section 3 of Busa-Fekete et al. 2025).
+    Signals are sent at Poisson times of rate gamma. Each is true with
+    probability precision (section 3 of Busa-Fekete et al. 2025).
 
     Parameters
     ----------
@@ -112,7 +112,8 @@ def draw_world(pages: SignalledPages, horizon: float, *, rng: Any = None) -> Wor
     horizon : float, time
         End of the world.
     rng : None, int or Generator, optional
-        Source of random numbers. Changes without a signal have a separate stream.
+        Source of random numbers. Changes without a signal have a separate
+        stream.
 
     Returns
     -------
@@ -137,17 +138,17 @@ def draw_world(pages: SignalledPages, horizon: float, *, rng: Any = None) -> Wor
 def slot_times(
     bandwidth: float | tuple[ArrayLike, ArrayLike], horizon: float
 ) -> NDArray:
-    r"""Times of the slots: slot j comes when the integral of the bandwidth is j.
+    r"""Times of slots: slot j comes when the integral of the bandwidth is j.
 
     .. math:: \int_0^{t_j} B(s)\,ds = j
 
     Parameters
     ----------
     bandwidth : float, or tuple of array_like, 1/time
-        A number, or ``(times, rates)`` with rising times: each rate holds from its
-        time on. A rate may be 0, and before the first time it is 0.
+        A number, or ``(times, rates)`` with rising times: each rate holds from
+        its time on. A rate may be 0, and before the first time it is 0.
     horizon : float, time
-        End of the slots.
+        Latest time of a slot.
 
     Examples
     --------

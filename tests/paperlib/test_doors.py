@@ -426,8 +426,12 @@ def public():
 
 
 def test_each_function_of_the_papers_has_an_example():
-    """That is, each whose docstring names the authors of one of the five papers."""
+    """That is, each whose docstring names the authors of one of the five papers.
+
+    But not a kernel that writes into the arrays of its caller.
+    """
     names = dict(public())
+    del names["estimators.batch.replace_degenerate"]
     papers = {name for name, doc in names.items() if re.search(AUTHORS, doc or "")}
     assert len(papers) > 30
     assert papers <= set(CALLS) <= set(names)

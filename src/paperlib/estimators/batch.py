@@ -81,7 +81,7 @@ def _newton(rate, total, slope, goal, low):
     """The rate after a step towards log(total) = log(goal), at least low.
 
     `slope` is minus the slope of the total. (The two roots share this step but not the
-    loop: numba caches no function that passes a function to another.)
+    loop: numba does not cache a function that passes a function to another.)
     """
     return max(low, rate + math.log(total / goal) * total / slope)
 
@@ -106,7 +106,7 @@ def mle_root(interval, unchanged_time, known=0.0, start=0.0):
     Returns
     -------
     float
-        0 without a change, inf without unchanged time, NaN without both, or if
+        0 without a change, inf without unchanged time, NaN without crawls, or if
         rounding hides the root.
     """
     n = interval.size
@@ -344,9 +344,9 @@ def bias_reduced(history: History) -> NDArray:
     .. math:: \hat\Delta = -\frac{1}{w}
         \log \frac{n_\mathrm{unchanged} + 1/2}{n + 1/2}
 
-    Eq. (1) of Grimes and Ford (2008). Corrected: the ratio of w to the mean time
-    between changes, of which the paper prints the inverse. The estimate is finite
-    even if every crawl found a change.
+    Eq. (1) of Grimes and Ford (2008). Corrected: the logarithm estimates w
+    divided by the mean time between changes; the paper prints the inverse. The
+    estimate is finite even if every crawl found a change.
 
     Parameters
     ----------
@@ -371,8 +371,7 @@ def log_likelihood(history: History, change_rate: ArrayLike) -> NDArray:
     .. math:: \log L(\Delta) = \sum_\mathrm{changed} \log(1 - e^{-\Delta w_n})
         - \Delta \sum_\mathrm{unchanged} w_n
 
-    Above eq. (7) of Upadhyay et al. (2020). It is concave, and `mle` is its
-    maximum.
+    Above eq. (7) of Upadhyay et al. (2020). It is concave; `mle` maximises it.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ def disjoint_blocks(mass: ArrayLike) -> NDArray:
 
     The disjoint subsets of Lemma 2 of Upadhyay et al. (2020) (derived): the mass
     of crawl n is :math:`w_n` if intervals are short, and
-    :math:`e^{-\Delta w_n}`, for a guess of the change rate, if they are long.
+    :math:`e^{-\Delta w_n}`, with a guess of the change rate, if they are long.
     There are infinitely many blocks if and only if the masses have an infinite sum.
 
     Parameters

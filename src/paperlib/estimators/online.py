@@ -70,8 +70,8 @@ class OnlineEstimator:
         changed : array_like of bool or 0/1, shape of the pages
             True if the crawl found a change.
         interval : array_like, time, optional
-            Time since the previous crawl. `Naive`, `LLN`, `SA` and `SAM` use the
-            crawl rate instead.
+            Time since the previous crawl. `Naive`, `LLN`, `SA` and `SAM` use
+            the crawl rate instead.
         crawl_rate : array_like, 1/time, optional
             New crawl rate, which holds from this crawl on.
 
@@ -159,10 +159,10 @@ class LLN(Naive):
     .. math:: \hat\Delta_k = p \hat I_k / (k + \alpha_k - \hat I_k)
 
     eq. (2) of Avrachenkov, Patil, Thoppe (2020), eq. (1) of the same authors
-    (2022). Theorem 1: if :math:`\alpha_k / k \to 0`, it converges to the change
-    rate almost surely. If also :math:`\log(k / \alpha_k) / k \to 0`, its mean
-    absolute error is :math:`O(\max(k^{-1/2}, \alpha_k / k))`. A new crawl rate
-    resets the counts of a page.
+    (2022). Theorem 1: if :math:`\alpha_k / k \to 0`, it converges to the
+    change rate almost surely. If also :math:`\log(k / \alpha_k) / k \to 0`,
+    its mean absolute error is :math:`O(\max(k^{-1/2}, \alpha_k / k))`. A new
+    crawl rate resets the counts of a page.
 
     Parameters
     ----------
@@ -194,12 +194,12 @@ class SA(OnlineEstimator):
     .. math:: y_{k+1} = y_k + \eta_k (I_{k+1} (y_k + p) - y_k)
 
     with :math:`\eta_k = (k + 1)^{-\gamma}`, eq. (3) of Avrachenkov, Patil,
-    Thoppe (2020), eq. (2) of the same authors (2022). Theorem 2: it converges to
-    the change rate almost surely if :math:`1/2 < \gamma \le 1`. Its mean absolute
-    error is :math:`O(k^{-\gamma/2})` if :math:`0 < \gamma < 1`. With
-    :math:`\gamma = 1` the error falls as :math:`k^{-a}` if
-    :math:`a = p / (\Delta + p)` is below 1/2 (derived). The iteration continues
-    under a new crawl rate.
+    Thoppe (2020), eq. (2) of the same authors (2022). Theorem 2: it converges
+    to the change rate almost surely if :math:`1/2 < \gamma \le 1`. Its mean
+    absolute error is :math:`O(k^{-\gamma/2})` if :math:`0 < \gamma < 1`. With
+    :math:`\gamma = 1` the error falls as :math:`k^{-a}` if :math:`a = p /
+    (\Delta + p)` is below 1/2 (derived). The iteration continues under a new
+    crawl rate.
 
     Parameters
     ----------
@@ -323,11 +323,11 @@ def path(
     Parameters
     ----------
     estimator : OnlineEstimator or callable
-        A copy of an online estimator processes the crawls of all pages in order.
-        A function is called with the history. If it returns an array in the shape
-        of ``history.changed``, as `mle_path` does, this is the result. If it
-        returns one number for each page, as `mle` does, it is called with the
-        first n crawls for every n.
+        A copy of an online estimator processes the crawls of all pages in
+        order. A function is called with the history. If it returns an array in
+        the shape of ``history.changed``, as `mle_path` does, this is the
+        result. If it returns one number for each page, as `mle` does, it is
+        called with the first n crawls for every n.
     history : History
         Dense, or also ragged for a function such as `mle_path`.
 

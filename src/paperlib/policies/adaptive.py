@@ -73,7 +73,7 @@ def simulate_sequential_history(
     Returns
     -------
     history : History
-        Shape ``(*pages, n_crawls)``, with n_runs before it if set.
+        Shape ``(*pages, n_crawls)``, with n_runs before it if it is set.
     estimates : ndarray, shape of ``history.changed``, 1/time
         Estimates after each crawl.
     """

@@ -10,8 +10,8 @@ curvature (`paperlib.lemma_4`). The state remains valid after later crawls, and
 bounds V at any other time. V is computed again only if these bounds do not decide
 which page has the largest value.
 
-*Compare few pages.* A pruning threshold lies a little below the largest values. Until
-the effective time of a page is `reach`, its upper bound is below the threshold, and the
+*Compare few pages.* A pruning threshold lies a little below the largest values. Before
+the effective time `reach` of a page, its upper bound is below the threshold, and the
 page waits. The other pages are the active set. If no active page is above the
 threshold, the threshold is lowered and the slot is decided again. The chosen pages are
 therefore exactly those of the arg max over all pages, with ties to the lower index. The
@@ -370,7 +370,7 @@ def _due(evaluate, page, soon, s, signals):
 
 @compiled
 def _find_reach(page, threshold, slack):
-    """Raise `reach` to the effective time at which the upper bound is the threshold."""
+    """Raise `reach` to the effective time when the upper bound meets the threshold."""
     d = lemma_4.reach(page, SAFE * threshold)
     if d > -np.inf and threshold > 0.0:  # no page is below the threshold 0
         page.reach = max(page.reach, page.at + d)
@@ -446,7 +446,7 @@ def _lower_threshold(state, slot, t):
 
 @inlined
 def _raise_threshold(state, t):
-    """Raise the threshold by the active pages, which must then be placed again."""
+    """Raise the threshold to a value of the active pages; then place them again."""
     s = state.scalars[0]
     n = s.n_active
     value = _value_of_rank(state.pages, state.active[:n], t, s.rank)

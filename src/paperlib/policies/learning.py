@@ -27,7 +27,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class LearningRun:
-    """Results of a policy that sets crawl rates, for several runs.
+    """Results of several runs of a policy that sets crawl rates.
 
     Parameters
     ----------
