@@ -19,6 +19,7 @@ myst_enable_extensions = ["dollarmath"]
 myst_dmath_double_inline = True  # formulas of their own line within a paragraph
 myst_heading_anchors = 3  # links to headings, as a code host makes them
 nb_execution_mode = "off"
+nb_render_markdown_format = "myst"  # else Markdown outputs, the tables of claims, are raw text
 nb_ipywidgets_js = {}  # by default from a server, as is MathJax
 nb_render_image_options = {"alt": "What the code above draws"}
 mathjax_path = "mathjax/tex-svg.js"
