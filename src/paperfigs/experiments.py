@@ -149,7 +149,7 @@ def compare(
         Function of a Generator: the SignalledPages of a run.
     policies : callable
         Function of those pages and a Generator: a dictionary of policies by
-        name, as for `crawl`.
+        name, as for `paperlib.worlds.crawl`.
     bandwidth : float or tuple, 1/time
         As in `paperlib.worlds.slot_times`.
     horizon : float, time
@@ -159,7 +159,8 @@ def compare(
     rng : None, int or Generator, optional
         Run i depends on it and i alone.
     keep : callable, optional
-        Function of a CrawlRun: what to keep of it; by default its freshness.
+        Function of a CrawlRun that returns the result to keep; by default the
+        freshness.
     numbers : callable, optional
         Function of the pages: a dictionary of other numbers of the run by name, such
         as the freshness of an optimum.
@@ -170,7 +171,7 @@ def compare(
         Function of the pages: a dictionary of policies, which are run under each of
         the delays.
     borders : array_like, time, optional
-        As in `crawl`.
+        As in `paperlib.worlds.crawl`.
 
     Returns
     -------
@@ -206,7 +207,7 @@ def corrupt(
     least_precision: float = 0.01,
     rng: Any = None,
 ) -> list[SignalledPages]:
-    r"""Corrupt what is believed of the precision and recall of signals.
+    r"""Add noise to the believed precision and recall of signals.
 
     Section 6.7 of Busa-Fekete et al. (2025), with uniform noise in [0, 1] for each
     page:
@@ -214,16 +215,16 @@ def corrupt(
     .. math:: precision' = (1 - p)\,precision + p\,\xi, \qquad
         recall' = (1 - p)\,recall + p\,\xi'
 
-    The change rate stays the true one, so that :math:`\alpha' = (1 - recall')
-    \Delta`, :math:`\gamma' = recall' \Delta / precision'` and :math:`\nu' =
-    \gamma' (1 - precision')` are believed. Corrected: the paper prints the second
-    formula without the factor p of the noise. Our reading: the noise of both is
-    independent; the draft writes one letter.
+    The believed change rate is the true one. The other believed parameters follow:
+    :math:`\alpha' = (1 - recall') \Delta`, :math:`\gamma' = recall' \Delta /
+    precision'` and :math:`\nu' = \gamma' (1 - precision')`. Corrected: the paper
+    prints the second formula without the factor p of the noise. Our reading: the two
+    noises are independent, although the draft writes one letter.
 
     Parameters
     ----------
     pages : SignalledPages
-        The pages as they are.
+        The pages with their true parameters.
     corruption : array_like, shape (n,), in [0, 1]
         Shares p of noise.
     least_precision : float, default 0.01
@@ -235,8 +236,8 @@ def corrupt(
     Returns
     -------
     list of SignalledPages
-        The pages as they are believed to be, for each share. Pages without
-        signals count as of precision 0.
+        The pages with believed parameters, for each share. Pages without signals
+        have a precision of 0.
     """
     corruption = np.atleast_1d(checks.numbers("corruption", corruption, 0.0, 1.0))
     noise = np.random.default_rng(rng).random((2, pages.recall.size))
@@ -268,9 +269,9 @@ def explore_then_commit(
 ) -> NDArray:
     r"""Expected regret of explore-then-commit for many lengths at once.
 
-    Section 5 of Upadhyay et al. (2020). With :math:`\tau` the length of
+    Section 5 of Upadhyay et al. (2020). Let :math:`\tau` be the length of
     exploration, T the horizon and :math:`\hat\rho` the rates allocated for the
-    estimates, it is
+    estimates. The regret is
 
     .. math:: T F(\rho^*) - \int_0^\tau F_{explore}(t)\, dt
               - \int_0^{T - \tau} F(\hat\rho, t)\, dt ,
@@ -282,8 +283,8 @@ def explore_then_commit(
     Parameters
     ----------
     policy : ExploreThenCommit
-        How to explore, to estimate and to allocate; Poisson crawls follow.
-        Other parameters do not count.
+        Its way to explore, to estimate and to allocate is used, and Poisson crawls
+        follow. Its other parameters have no effect.
     change_rate, importance : array_like, shape (n_pages,), 1/time
         True change rates and request rates.
     bandwidth : float, 1/time

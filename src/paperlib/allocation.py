@@ -152,8 +152,8 @@ def _each_problem(solve, d, mu):
     rate = np.zeros(d.shape)
     v = np.full(d.shape[:-1], np.inf)
     gains = np.any((d > 0) & (mu > 0), axis=-1)
-    for problem in map(tuple, np.argwhere(gains)):
-        rate[problem], v[problem] = solve(d[problem], mu[problem])
+    for index in map(tuple, np.argwhere(gains)):
+        rate[index], v[index] = solve(d[index], mu[index])
     return rate, v
 
 
@@ -318,9 +318,8 @@ def optimal_interval(
     return Allocation(rate, v**-2, fresh)
 
 
-@np.errstate(
-    invalid="ignore", divide="ignore"
-)  # inf / inf, if no page gains from a crawl
+# inf / inf, if no page gains from a crawl
+@np.errstate(invalid="ignore", divide="ignore")
 def optimal_thresholds(pages: SignalledPages, bandwidth: float) -> Allocation:
     r"""Thresholds of highest freshness for pages with signals.
 
@@ -362,7 +361,8 @@ def optimal_thresholds(pages: SignalledPages, bandwidth: float) -> Allocation:
         return 1 / _thresholds((start / v) ** 2, *known)[1]
 
     guess = _guess(start, d, bandwidth)
-    rate, v = _each_problem(lambda d, mu: spend(rates, bandwidth, guess), d, mu)
+    # one problem, whose arguments `rates` knows
+    rate, v = _each_problem(lambda *_: spend(rates, bandwidth, guess), d, mu)
     at, _ = _thresholds((start / v) ** 2, *known)
     # w / psi = V / (mu psi) + exp(-alpha iota), by Lemma 4
     fresh = rate / (mu * v**2) + np.exp(-believed.alpha * at)

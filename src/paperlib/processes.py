@@ -244,11 +244,17 @@ def change_probability(
         Rate of Poisson crawls, positive.
     interval : array_like, time, optional
         Time since the previous crawl, positive; replaces `crawl_rate`.
+
+    Returns
+    -------
+    ndarray, in the common shape
     """
     change_rate = checks.numbers("change_rate", change_rate)
     if interval is not None:
-        return -np.expm1(-change_rate * checks.numbers("interval", interval))
-    return change_rate / (change_rate + checks.numbers("crawl_rate", crawl_rate))
+        interval = checks.numbers("interval", interval, above=True)
+        return -np.expm1(-change_rate * interval)
+    crawl_rate = checks.numbers("crawl_rate", crawl_rate, above=True)
+    return change_rate / (change_rate + crawl_rate)
 
 
 def replicate(function: Callable, n_runs: int, *, rng: Any = None) -> list:

@@ -158,7 +158,7 @@ GOOD = {"change_rate": 1.0, "estimate": lambda history: 0.5, **SEQUENTIAL}
         ({"factor": 0.0}, "factor must be positive and finite, got 0.0"),
         (
             {"estimate": lambda history: np.nan},
-            "interval must be non-negative and finite, got nan",
+            "interval must be positive and finite, got nan",
         ),
     ],
 )

@@ -25,7 +25,6 @@ threshold if the active set is crowded.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -235,17 +234,15 @@ class GreedyNCIS(Greedy):
 def _slot_loop(evaluate):
     """The slot loop for one crawl value, a plain Python function.
 
-    numba keeps the loop on disk only if the next process can find the function by its
-    name: a compiled function, or one outside of all modules, cannot be found.
+    Only the loop of the library's own value is kept on disk: numba would not notice
+    that the text of another function has changed, and use the old one.
     """
     value = register_jitable(evaluate)
 
     def slot_loop(pages, slots, signals):
         return _slots(value, pages, slots, signals)
 
-    return njit(cache=evaluate.__module__ in sys.modules, error_model="numpy")(
-        slot_loop
-    )
+    return njit(cache=evaluate is _evaluate, error_model="numpy")(slot_loop)
 
 
 @inlined
@@ -372,7 +369,7 @@ def _due(evaluate, page, soon, s, signals):
 def _find_reach(page, threshold, slack):
     """Raise `reach` to the effective time when the upper bound meets the threshold."""
     d = lemma_4.reach(page, SAFE * threshold)
-    if d > -np.inf and threshold > 0.0:  # no page is below the threshold 0
+    if not np.isnan(d) and threshold > 0.0:  # no page is below the threshold 0
         page.reach = max(page.reach, page.at + d)
         # the bounds differ by less than the rise of V in the slack
         if d * d * (0.5 * page.curve + page.decay * page.slope) <= slack * page.slope:

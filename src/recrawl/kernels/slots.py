@@ -190,7 +190,7 @@ def _find_reach(page, threshold, slack):
     if zero > page.reach:  # not if it is NaN
         page.reach = zero
     d = lemma_4.reach(page, goal)
-    if page.slope > 0.0 and d > -np.inf:
+    if page.slope > 0.0 and not np.isnan(d):
         page.reach = max(page.reach, page.at + d)
         # the bounds differ by less than V rises in the slack
         if d * d * (0.5 * page.curve + page.decay * page.slope) <= slack * page.slope:
