@@ -14,7 +14,7 @@ import os
 import platform
 import shutil
 import time
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,8 +35,7 @@ _RELATIVE = 1e-6
 _ABSOLUTE = 1e-9  # relative to the largest entry of the array
 _UNKNOWN_SECONDS = 10  # of a notebook of which paper.yaml does not tell its time
 _MEMORY = 2e9  # bytes that the largest notebooks need
-_PAUSE = 0.5  # seconds between two updates of the time left
-_BAR = "{bar:10} {elapsed} passed, {remaining} left{postfix}"
+_BAR = "{bar:10} {elapsed} passed, {remaining} left"
 # Default environment of kernels: one thread each, so that notebooks do not wait for
 # one another.
 _ENVIRONMENT = {"NUMBA_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -361,30 +360,29 @@ def run_all(todo, work, workers, seconds):
     dict of str
         The errors by name.
     """
-    workers = workers or at_a_time()
-    queue = sorted(todo, key=seconds.get, reverse=True)
-    running = {}
+
+    def timed(name):
+        began = time.monotonic()
+        work(todo[name])
+        return f"{time.monotonic() - began:.1f} s"
+
     errors = {}
     with (
-        ThreadPoolExecutor(workers) as pool,
+        ThreadPoolExecutor(workers or at_a_time()) as pool,
         tqdm(total=sum(map(seconds.get, todo)), bar_format=_BAR, disable=None) as bar,
     ):
+        queue = sorted(todo, key=seconds.get, reverse=True)
+        running = {pool.submit(timed, name): name for name in queue}
         try:
-            while queue or running:
-                while queue and len(running) < workers:
-                    name = queue.pop(0)
-                    running[pool.submit(work, todo[name])] = name, time.monotonic()
-                for future in wait(running, _PAUSE, FIRST_COMPLETED).done:
-                    name, began = running.pop(future)
-                    result = f"{time.monotonic() - began:.1f} s"
-                    error = future.exception()
-                    if error:
-                        # papermill's message ends with the notebook's own error.
-                        text = str(error).strip() or repr(error)
-                        result = errors[name] = text.splitlines()[-1]
-                    bar.write(f"{name}: {result}")
-                    bar.update(seconds[name])
-                bar.set_postfix_str(", ".join(name for name, _ in running.values()))
+            for future in as_completed(running):
+                name = running[future]
+                error = future.exception()
+                if error:
+                    # papermill's message ends with the notebook's own error.
+                    text = str(error).strip() or repr(error)
+                    errors[name] = text.splitlines()[-1]
+                bar.write(f"{name}: {errors.get(name) or future.result()}")
+                bar.update(seconds[name])
         except KeyboardInterrupt:
             bar.write("interrupted: the next run goes on from here")
             os._exit(130)  # waiting for the running notebooks could take minutes

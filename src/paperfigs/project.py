@@ -183,7 +183,7 @@ def settings(folder: PathLike | None = None) -> dict[str, dict[str, Any]]:
     -------
     dict of dict
         By figure id: `paper`, the paper's own parameters; `free`, the settings that
-        the paper leaves open, with the other values that are tried; `robust`, the
+        the paper leaves open, with our value and others; `robust`, the
         parameters of repeated runs that are smaller, and `smaller`, why that is
         enough; `seconds` that a build takes.
     """
@@ -197,29 +197,6 @@ def paper_parameters(folder: PathLike | None = None) -> dict[str, dict[str, Any]
     """Read the papers' own parameters, by figure id and name, as in `settings`."""
     known = settings(folder).items()
     return {figure: entries.get("paper", {}) for figure, entries in known}
-
-
-def our_value(figure: str, name: str) -> Any:
-    """Our value of a setting that the paper leaves open.
-
-    Parameters
-    ----------
-    figure : str
-        Figure id.
-    name : str
-        A parameter, or the name of a setting of several parameters.
-
-    Returns
-    -------
-    object
-        The value in a build at the paper's scale; a dict for several parameters.
-    """
-    values = defaults(notebooks()[figure]) | paper_parameters()[figure]
-    if name in values:
-        return values[name]
-    others = settings()[figure]["free"][name]["others"]
-    names = [key for other in others for key in other]
-    return {key: values[key] for key in names if values[key] is not None}
 
 
 def claims(figure: str) -> dict[str, dict[str, Any]]:

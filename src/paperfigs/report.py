@@ -8,7 +8,7 @@ from paperfigs.files import write_atomic
 
 _UNSEEN = """Nobody here has seen a picture of the papers: our texts of them have none.
 A figure is *reproduced* if what the paper says about it holds in our drawing."""
-_VERDICTS = {
+_MARKS = {
     "reproduced": "●",
     "in part": "◐",
     "in part (varies)": "◐",
@@ -68,46 +68,40 @@ Every picture leads to its notebook, with the question, the code and the measure
 def write() -> None:
     """Write the pages in ``figures/``, and the README's table."""
     root = project.root()
-    notebooks = project.notebooks()
     claims = [_CLAIMS]
     gallery = [_GALLERY]
     counts = []
-    everything = []
+    settings = []
+    data = []
+    printed = []
+    notebooks = project.notebooks()
     for paper, figures in groupby(notebooks, lambda figure: figure.split("/")[0]):
         pages = [Page(figure, notebooks[figure]) for figure in figures]
-        claims += _claims(paper, pages)
-        gallery += _gallery(paper, pages)
-        if paper != "beyond":  # the figures of no paper
-            counts.append(_count(paper, pages))
-            everything += pages
-    rows = [row for page in everything for row in page.printed()]
-    table = ledger.table(("figure", "number", "paper", "here", "difference"), rows)
-    claims.append(f"\n## Printed numbers\n\n{table}")
-    write_atomic(root / "figures" / "CLAIMS.md", "\n".join(claims) + "\n")
-    write_atomic(root / "figures" / "README.md", "\n".join(gallery))
-    write_atomic(root / "figures" / "SETTINGS.md", _settings(everything))
+        about = project.claims_file(paper).get("about", "")
+        claims += [f"\n## {paper}\n", about, *(page.section() for page in pages)]
+        rows = [(page.picture, page.title, page.verdict) for page in pages]
+        head = "", "", "does it hold?"
+        gallery += [f"\n## {paper}\n", ledger.table(head, rows)]
+        if paper == "beyond":  # the figures of no paper
+            continue
+        counts.append(_count(paper, pages))
+        data += [(page.link, page.data) for page in pages]
+        for page in pages:
+            settings += page.settings()
+            printed += page.printed()
+    head = "figure", "number", "paper", "here", "difference"
+    claims += ["\n## Printed numbers\n", ledger.table(head, printed)]
+    head = "figure", "setting", "ours", "others", "what the paper says", "decides"
+    data = [row for row in data if row[1] != "as in the paper (simulated)"]
+    tables = ledger.table(head, settings), ledger.table(("figure", "data"), data)
     head = "paper", "figures", *_COUNTED, "claims"
-    table = ledger.table(head, counts)
     marks = r"(?s)(<!-- claims -->\n).*(<!-- /claims -->)"
-    readme = (root / "README.md").read_text()
-    write_atomic(root / "README.md", re.sub(marks, rf"\g<1>{table}\g<2>", readme))
-
-
-def _claims(paper, pages):
-    """The part of a paper in ``CLAIMS.md``: its verdicts and its claims."""
-    about = project.claims_file(paper).get("about", "")
-    rows = [
-        (f"[{page.title}]({page.link})", page.verdict, page.data, page.sentence)
-        for page in pages
-    ]
-    table = ledger.table(("figure", "verdict", "data", "in a sentence"), rows)
-    return [f"\n## {paper}\n", about, table, *(page.section() for page in pages)]
-
-
-def _gallery(paper, pages):
-    """The part of a paper in the gallery: its pictures."""
-    rows = [(page.picture, page.title, page.marked) for page in pages]
-    return [f"\n## {paper}\n", ledger.table(("", "", "does it hold?"), rows)]
+    counted = rf"\g<1>{ledger.table(head, counts)}\g<2>"
+    readme = re.sub(marks, counted, (root / "README.md").read_text())
+    write_atomic(root / "README.md", readme)
+    write_atomic(root / "figures" / "CLAIMS.md", "\n".join(claims))
+    write_atomic(root / "figures" / "README.md", "\n".join(gallery))
+    write_atomic(root / "figures" / "SETTINGS.md", "\n".join([_SETTINGS, *tables]))
 
 
 def _count(paper, pages):
@@ -117,19 +111,6 @@ def _count(paper, pages):
     link = f"[{paper}](figures/README.md#{paper})"
     counts = [words.count(word) for word in _COUNTED]
     return (link, len(pages), *counts, verdicts.fraction(claims))
-
-
-def _settings(pages):
-    """The page of the settings and the data that are ours."""
-    rows = [row for page in pages for row in page.settings()]
-    head = "figure", "setting", "ours", "others", "what the paper says", "decides"
-    data = [
-        (page.reference, page.data)
-        for page in pages
-        if not page.data.startswith("as in the paper (simulated)")
-    ]
-    parts = _SETTINGS, ledger.table(head, rows), ledger.table(("figure", "data"), data)
-    return "\n".join(parts)
 
 
 class Page:
@@ -144,97 +125,76 @@ class Page:
     """
 
     def __init__(self, figure, notebook):
-        about = project.about(figure)
+        address = f"../notebooks/{figure.split('/')[0]}/{notebook.name}"
         self.figure = figure
+        self.link = f"[{figure}]({address})"
         self.title = project.title(notebook)
-        self.data = about.get("data", "")
-        self.sentence = about.get("sentence", "")
-        self.link = f"../notebooks/{figure.split('/')[0]}/{notebook.name}"
-        self.reference = f"[{figure}]({self.link})"
-        self.picture = f"[![{self.title}]({figure}.png)]({self.link})"
+        self.picture = f"[![{self.title}]({figure}.png)]({address})"
+        self.data = project.about(figure).get("data", "")
         self.claims = verdicts.assess(figure)
         self.word = verdicts.judge(self.claims)
-        self.verdict = self.word
-        if verdicts.of_paper(self.claims):
-            self.verdict = f"{self.word}: {verdicts.fraction(self.claims)}"
-        mark = _VERDICTS.get(self.word, "")
         # As a code host and the site make anchors of headings.
-        anchor = re.sub(r"[^\w\- ]", "", self.heading.lower()).replace(" ", "-")
-        claims = f"[claims](CLAIMS.md#{anchor})"
-        self.marked = (
-            f"{mark} **{self.verdict}**. {self.sentence} ({claims}; {self.data})"
-        )
-
-    @property
-    def heading(self):
-        """Heading of the claims of this figure."""
-        return f"{self.figure}: {self.title}"
+        anchor = re.sub(r"[^\w\- ]", "", f"{figure} {self.title}".lower())
+        claims = f"[claims](CLAIMS.md#{anchor.replace(' ', '-')})"
+        mark = _MARKS.get(self.word, "")
+        self.verdict = f"{mark} {ledger.verdict(figure).data} ({claims})"
 
     def section(self):
-        """The claims as a section."""
-        runs = verdicts.runs(self.figure)["seeds"]
-        n_runs = ""
-        if runs and "n_runs" in runs[0]["parameters"]:
-            n_runs = f" of {runs[0]['parameters']['n_runs']:,} runs"
-        rows = []
-        for claim in self.claims:
-            measured = ledger.measurement(claim)
-            if len(set(claim["values"])) > 1:
-                low, high = min(claim["values"]), max(claim["values"])
-                n_seeds = len(claim["values"])
-                measured += f"; {low:.3g} to {high:.3g} ({n_seeds} seeds{n_runs})"
-            if claim["median"] is not None:
-                measured += f"; by medians {claim['median']:.3g}"
-            here = claim["here"]
-            if claim["reason"] and (here != "holds" or claim["decides"]):
-                here += f": {claim['reason']}"
-            general = verdicts.general(claim)
-            rows.append((_statement(claim), _criterion(claim), measured, here, general))
+        """The claims as a section of ``CLAIMS.md``."""
         head = "claim", "criterion", "measured", "here", "readings"
-        return f"\n### {self.heading}\n\n{ledger.table(head, rows)}"
+        table = ledger.table(head, map(self._row, self.claims))
+        verdict = ledger.verdict(self.figure).data
+        return f"\n### {self.figure} {self.title}\n\n{verdict}\n\n{table}"
+
+    def _row(self, claim):
+        """A claim as a row."""
+        place = "ours"
+        if "ours" not in claim:
+            place = claim["where"]
+        if "headline" in claim:
+            place = f"{place}; headline: {claim['headline']}"
+        criterion = f"{ledger.criterion(claim)}. {claim.get('why', '')}"
+        if "when" in claim:
+            criterion += f" {_WHEN[claim['when']]} ({claim.get('set')})."
+        measured = ledger.measurement(claim)
+        n_seeds = len(claim["values"])
+        if n_seeds > 1:
+            low, high = min(claim["values"]), max(claim["values"])
+            measured += f" ({low:.3g} to {high:.3g}; {n_seeds} seeds{self._n_runs()})"
+        if claim["median"] is not None:
+            measured += f"; by medians {claim['median']:.3g}"
+        here = claim["here"]
+        if claim["reason"] and (here != "holds" or claim["decides"]):
+            here += f": {claim['reason']}"
+        says = f"{ledger.says(claim)} [{place}]"
+        return says, criterion, measured, here, verdicts.general(claim)
+
+    def _n_runs(self):
+        """The number of runs for each seed, if there are several."""
+        first = verdicts.runs(self.figure)["seeds"][0]["parameters"]
+        if "n_runs" in first:
+            return f" of {first['n_runs']:,} runs"
+        return ""
 
     def printed(self):
         """Rows of the numbers that the paper prints about results."""
         for claim in self.claims:
-            if "theirs" not in claim:
-                continue
-            difference = ""
-            if claim["measured"] is not None:
-                difference = f"{claim['measured'] / claim['theirs'] - 1:+.0%}"
-            ours = ledger.measurement(claim)
-            what = f"{claim['says']} ({claim['where']})"
-            yield self.reference, what, claim["theirs"], ours, difference
+            if "theirs" in claim:
+                difference = ""
+                if claim["measured"] is not None:
+                    difference = f"{claim['measured'] / claim['theirs'] - 1:+.0%}"
+                what = f"{claim['says']} ({claim['where']})"
+                ours = ledger.measurement(claim)
+                yield self.link, what, claim["theirs"], ours, difference
 
     def settings(self):
         """Rows of the settings that the paper leaves open."""
         free = project.settings().get(self.figure, {}).get("free", {})
         for name, setting in free.items():
-            ours = verdicts.text(project.our_value(self.figure, name))
+            decided = []
+            for claim in self.claims:
+                if any(f"`{name}`" in text for text in claim["decides"]):
+                    decided.append(claim["id"])
+            ours = verdicts.text(setting["ours"])
             others = " / ".join(map(verdicts.text, setting["others"]))
-            decides = [
-                f"`{claim['id']}`"
-                for claim in self.claims
-                if any(f"`{name}`" in text for text in claim["decides"])
-            ]
-            words = setting["words"]
-            yield self.reference, name, ours, others, words, ", ".join(decides)
-
-
-def _statement(claim):
-    """A claim with the place in the paper."""
-    place = claim["where"]
-    if "headline" in claim:
-        place = f"{place}; headline: {claim['headline']}"
-    if "ours" in claim:
-        place = "ours"
-    return f"{ledger.says(claim)} [{place}]"
-
-
-def _criterion(claim):
-    """The criterion of a claim, its reason, and when it was set."""
-    parts = [ledger.criterion(claim), claim.get("why", "").strip().rstrip(".")]
-    if "when" in claim:
-        parts.append(
-            f"{_WHEN[claim['when']]} ({claim.get('set', 'undated')})".capitalize()
-        )
-    return ". ".join(filter(None, parts))
+            yield self.link, name, ours, others, setting["words"], ", ".join(decided)

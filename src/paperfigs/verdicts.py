@@ -158,7 +158,8 @@ def _deciding(figure, claim):
     """A text for each setting with which the status turns round."""
     texts = []
     for name, others in claim["readings"].items():
-        by_value = {text(project.our_value(figure, name)): claim["here"]}
+        ours = project.settings()[figure]["free"][name]["ours"]
+        by_value = {text(ours): claim["here"]}
         by_value |= {value: one["status"] for value, one in others.items()}
         if {"holds", "differs"} <= set(by_value.values()):
             lists = []
