@@ -53,7 +53,7 @@ _SETTINGS = """# Settings and data of ours
 
 The first table has what the papers, or our texts of them, leave open: our value, and
 the other values with which `paperfigs robust` repeats the experiment.
-The second table has the figures whose data are not those of the paper.
+The [second table](#data) has the figures whose data are not those of the paper.
 This page is made from `notebooks/paper.yaml` and the records in `figures/robust/`.
 """
 _GALLERY = f"""# Gallery
@@ -93,7 +93,11 @@ def write() -> None:
     claims += ["\n## Printed numbers\n", ledger.table(head, printed)]
     head = "figure", "setting", "ours", "others", "what the paper says", "decides"
     data = [row for row in data if row[1] != "as in the paper (simulated)"]
-    tables = ledger.table(head, settings), ledger.table(("figure", "data"), data)
+    tables = (
+        ledger.table(head, settings),
+        "## Data\n",
+        ledger.table(("figure", "data"), data),
+    )
     head = "paper", "figures", *_COUNTED, "claims"
     marks = r"(?s)(<!-- claims -->\n).*(<!-- /claims -->)"
     counted = rf"\g<1>{ledger.table(head, counts)}\g<2>"
