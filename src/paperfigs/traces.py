@@ -178,9 +178,9 @@ def population(
     """True change rates and importances of pages, for experiments.
 
     The Bing data set is too large to be shipped. A stand-in has change rates
-    lognormal with median 0.15 and sigma 1.3, clipped to [0.0005, 7], and independent importances,
-    lognormal with sigma 1.2. Results on it say nothing about real pages. From
-    `debian_pages`, or from the Bing data, a sample is drawn with replacement.
+    lognormal with median 0.15 and sigma 1.3, clipped to [0.0005, 7], and independent
+    importances, lognormal with sigma 1.2. Results on it say nothing about real pages.
+    From `debian_pages`, or from the Bing data, a sample is drawn with replacement.
 
     Parameters
     ----------
