@@ -7,12 +7,14 @@ READY = .venv/.ready
 endif
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: figures preview verify lint test quick all-tests quick-tests mutate test-browser \
+.PHONY: figures preview verify robust lint test quick all-tests quick-tests mutate test-browser \
   test-crawlers site test-site bench lab notebooks lock clean
 figures: $(READY)
 	$(PYTHON) -m paperfigs build
 preview: $(READY)
 	$(PYTHON) -m paperfigs build --profile preview
+robust: $(READY)
+	$(PYTHON) -m paperfigs robust
 verify: $(READY)
 	$(PYTHON) -m paperfigs verify
 # One BLAS thread for each process: two processes with two threads each would wait

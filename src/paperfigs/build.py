@@ -1,22 +1,20 @@
 """Build the figures: run the notebooks that are out of date, verify, refresh.
 
-Papermill runs every notebook in its own kernel, two at a time. A figure is out
-of date if an input has changed since it was built: the code of its notebook, its
-parameters and criteria, the data, the lock file, or a package of this project
-that the notebook imports. It is also out of date if its files are not those that
-the build wrote. A stamp beside the figures keeps the checksums.
+Papermill runs every notebook in its own kernel, as many at a time as the machine has
+cores. A figure is out of date if an input has changed since it was built: the code of
+its notebook, its parameters and criteria, the data, the lock file, or the packages of
+this project. It is also out of date if its files are not those that the build wrote. A
+stamp beside the figures keeps the checksums.
 """
 
-import ast
 import contextlib
-import functools
 import hashlib
 import json
 import os
 import platform
 import shutil
 import time
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,14 +28,14 @@ from paperfigs.project import BuildError
 PROFILES = {"paper": "figures", "preview": "build/preview"}  # where figures go
 _SUFFIXES = ".png", ".svg", ".npz", ".json"  # the files of a figure
 _PACKAGES = "paperlib", "paperfigs", "recrawl"
-_CODE = {".py", ".mplstyle", ".yaml", ".sql"}  # files of a package that figures use
+_CODE = {".py", ".mplstyle", ".yaml", ".sql", ".jinja", ".csv"}  # what figures use
 # Tolerances of `verify`. Other machines round the last digits differently, and
 # simulations amplify the difference a little.
 _RELATIVE = 1e-6
 _ABSOLUTE = 1e-9  # relative to the largest entry of the array
-_UNKNOWN_SECONDS = 10  # typical time of a notebook that has not run here
-_PAUSE = 0.5  # seconds between two updates of the time left
-_BAR = "{bar:10} {elapsed} passed, {remaining} left{postfix}"
+_UNKNOWN_SECONDS = 10  # of a notebook of which paper.yaml does not tell its time
+_MEMORY = 2e9  # bytes that the largest notebooks need
+_BAR = "{bar:10} {elapsed} passed, {remaining} left"
 # Default environment of kernels: one thread each, so that notebooks do not wait for
 # one another.
 _ENVIRONMENT = {"NUMBA_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -114,7 +112,7 @@ def jobs_for(
     profile: str,
     parameters: dict[str, Any] | None = None,
 ) -> list[Job]:
-    """List the figures to build, in the order of ``notebooks/paper.yaml``.
+    """List the figures to build.
 
     Parameters
     ----------
@@ -138,106 +136,53 @@ def jobs_for(
     chosen = select(ids)
     paper = project.paper_parameters()
     jobs = []
-    for figure in paper | chosen:
-        if figure not in chosen:
-            continue
+    for figure, notebook in chosen.items():
         values = {}
         if profile == "paper":
             values |= paper.get(figure, {})
         values |= parameters or {}
-        known = project.defaults(chosen[figure])
+        known = project.defaults(notebook)
         unknown = values.keys() - known
         if unknown:
             raise BuildError(
                 f"{figure} has no parameter {', '.join(unknown)}; it has "
                 f"{', '.join(known)}"
             )
-        jobs.append(Job(figure, chosen[figure], values))
+        jobs.append(Job(figure, notebook, values))
     return jobs
 
 
-def fingerprint(job: Job, code: Path) -> str:
+def checksum_of_code() -> str:
+    """SHA-256 of the packages, the data and the lock file."""
+    folders = [Path(__file__).parents[1] / name for name in _PACKAGES]
+    files = [project.root() / ".ci" / "requirements.lock"]
+    for folder in (*folders, traces.DATA):
+        files += [path for path in sorted(folder.rglob("*")) if path.suffix in _CODE]
+    sums = [(str(path), sha256(path)) for path in files if path.exists()]
+    return hashlib.sha256(repr(sums).encode()).hexdigest()
+
+
+def fingerprint(job: Job) -> str:
     """Checksum of all inputs of a figure.
 
     Parameters
     ----------
     job : Job
         The figure.
-    code : Path
-        The copy of the packages and the data that the build runs.
 
     Returns
     -------
     str
         SHA-256 of the notebook's code, the parameters, the criteria of the
-        claims, the lock file, the packages of this project that the notebook
-        imports, and the data if it imports `paperfigs.traces`.
+        claims, and `checksum_of_code`.
     """
-    cells = project.cells(job.notebook)
     criteria = {
         name: project.limits(claim)
         for name, claim in project.claims(job.figure).items()
     }
-    text = json.dumps([cells, job.parameters, criteria])
-    digest = hashlib.sha256(text.encode())
-    for path in _inputs(cells, code):
-        content = path.read_bytes()
-        if path.suffix == ".py":
-            content = _code_sum(content)
-        digest.update(content)
-    return digest.hexdigest()
-
-
-def _inputs(cells, code):
-    """Lock file, data and packages that the code cells of a notebook use."""
-    files = [*project.root().glob(".ci/requirements.lock")]
-    imported = _imported(source for _, source in cells)
-    if "paperfigs.traces" in imported:
-        files += sorted(code.glob("paperfigs/data/*.csv"))
-    for package in _PACKAGES:
-        if package in imported:
-            paths = sorted(code.glob(f"{package}/**/*"))
-            files += [path for path in paths if path.suffix in _CODE]
-    return files
-
-
-def _imported(sources):
-    """Names that code cells import, with the packages and modules that hold them.
-
-    The other packages of this project import `paperlib`, which is always included.
-    A cell that is no plain Python, such as one with a magic command, may import
-    anything.
-    """
-    names = {"paperlib"}
-    for source in sources:
-        try:
-            tree = ast.parse(source)
-        except SyntaxError:
-            names |= {*_PACKAGES, "paperfigs.traces"}
-            continue
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Import):
-                names |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom):
-                names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    parts = [name.split(".") for name in names]
-    return {".".join(part[:n]) for part in parts for n in range(1, len(part) + 1)}
-
-
-class _Code(ast.NodeTransformer):
-    """Drops statements that are only a constant: docstrings, mostly."""
-
-    def visit_Expr(self, node):
-        if isinstance(node.value, ast.Constant):
-            return None
-        return node
-
-
-@functools.cache
-def _code_sum(source):
-    """Checksum of a module without its comments and docstrings."""
-    code = ast.dump(_Code().visit(ast.parse(source)))
-    return hashlib.sha256(code.encode()).digest()
+    code = project.cells(job.notebook)
+    inputs = json.dumps([code, job.parameters, criteria, checksum_of_code()])
+    return hashlib.sha256(inputs.encode()).hexdigest()
 
 
 # ---- build
@@ -274,7 +219,7 @@ def figures(
     profile: str = "paper",
     parameters: dict[str, Any] | None = None,
     output: PathLike | None = None,
-    jobs: int = 2,
+    jobs: int | None = None,
     force: bool = False,
 ) -> dict[str, str]:
     """Build the figures that are not up to date.
@@ -290,8 +235,8 @@ def figures(
     output : path, optional
         Folder of the figures; by default ``figures/``, or ``build/preview/``,
         and with `parameters` ``build/custom/``.
-    jobs : int, default 2
-        Notebooks at a time.
+    jobs : int, optional
+        Notebooks at a time; by default `at_a_time`.
     force : bool, default False
         Whether to build figures that are up to date too.
 
@@ -316,14 +261,14 @@ def figures(
     output.mkdir(parents=True, exist_ok=True)
     todo = {}
     seconds = {}
-    with _prepared() as code:
+    with prepared():
         for job in wanted:
             state, seconds[job.figure] = _read_stamp(job.figure, output)
-            if force or state != _state(job, output, code):
+            if force or state != _state(job, output):
                 todo[job.figure] = job
         for unfinished in output.glob(f"{STAGING}*"):  # left by a killed build
             shutil.rmtree(unfinished)
-        errors = _run_all(todo, lambda job: _make(job, output, code), jobs, seconds)
+        errors = run_all(todo, lambda job: _make(job, output), jobs, seconds)
     print(
         f"{len(wanted) - len(todo)} up to date, {len(todo) - len(errors)} built in "
         f"{output}, {len(errors)} failed (their notebooks: build/notebooks/)"
@@ -333,23 +278,23 @@ def figures(
     return errors
 
 
-def _make(job, output, code):
+def _make(job, output):
     """Build one figure and stamp it."""
     began = time.monotonic()
-    inputs = fingerprint(job, code)
+    inputs = fingerprint(job)
     execute(job.notebook, _executed(job), **job.parameters, output_dir=str(output))
-    state = _state(job._replace(notebook=_executed(job)), output, code)
+    state = _state(job._replace(notebook=_executed(job)), output)
     if None in state:
         raise FileNotFoundError(f"the notebook did not save all of {job.figure}")
-    # If criteria were edited during the run, it is not known which ones the figure has.
+    # If an input was edited during the run, it is not known which one the figure has.
     if state[0] == inputs:
         stamp = {"state": state, "seconds": time.monotonic() - began}
         write_atomic(_stamp(job.figure, output), json.dumps(stamp) + "\n")
 
 
-def _state(job, output, code):
+def _state(job, output):
     """Checksums of the inputs of a figure and of its files; None for a missing file."""
-    state = [fingerprint(job, code)]
+    state = [fingerprint(job)]
     for suffix in _SUFFIXES:
         path = output / f"{job.figure}{suffix}"
         checksum = None
@@ -372,7 +317,7 @@ def _read_stamp(figure, output):
         return stamp["state"], 1 + int(stamp["seconds"])
     # There is no stamp, or a damaged one.
     except (OSError, ValueError, OverflowError, TypeError, KeyError):
-        return None, _UNKNOWN_SECONDS
+        return None, expected_seconds(figure)
 
 
 def _executed(job):
@@ -383,35 +328,61 @@ def _executed(job):
 # ---- several notebooks at a time
 
 
-def _run_all(todo, work, workers, seconds):
-    """Call a function with every job, some at a time; returns the errors by name.
+def at_a_time() -> int:
+    """How many notebooks run at a time: one for each core, if memory allows."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1, min(os.cpu_count(), int(memory / _MEMORY)))
 
-    The jobs that are expected to take longest start first. Ctrl-C ends this
-    process, and its kernels with it.
+
+def expected_seconds(figure: str) -> int:
+    """Time that a figure took at paper scale where ``paper.yaml`` was written."""
+    return project.settings().get(figure, {}).get("seconds", _UNKNOWN_SECONDS)
+
+
+def run_all(todo, work, workers, seconds):
+    """Call a function with every job, some at a time.
+
+    Ctrl-C ends this process, and its kernels with it.
+
+    Parameters
+    ----------
+    todo : dict
+        The jobs by name.
+    work : callable
+        Called with each job.
+    workers : int or None
+        Jobs at a time; None stands for `at_a_time`.
+    seconds : dict of int
+        Expected time of each job; the longest starts first.
+
+    Returns
+    -------
+    dict of str
+        The errors by name.
     """
-    queue = sorted(todo, key=seconds.get, reverse=True)
-    running = {}
+
+    def timed(name):
+        began = time.monotonic()
+        work(todo[name])
+        return f"{time.monotonic() - began:.1f} s"
+
     errors = {}
     with (
-        ThreadPoolExecutor(workers) as pool,
+        ThreadPoolExecutor(workers or at_a_time()) as pool,
         tqdm(total=sum(map(seconds.get, todo)), bar_format=_BAR, disable=None) as bar,
     ):
+        queue = sorted(todo, key=seconds.get, reverse=True)
+        running = {pool.submit(timed, name): name for name in queue}
         try:
-            while queue or running:
-                while queue and len(running) < workers:
-                    name = queue.pop(0)
-                    running[pool.submit(work, todo[name])] = name, time.monotonic()
-                for future in wait(running, _PAUSE, FIRST_COMPLETED).done:
-                    name, began = running.pop(future)
-                    result = f"{time.monotonic() - began:.1f} s"
-                    error = future.exception()
-                    if error:
-                        # papermill's message ends with the notebook's own error.
-                        text = str(error).strip() or repr(error)
-                        result = errors[name] = text.splitlines()[-1]
-                    bar.write(f"{name}: {result}")
-                    bar.update(seconds[name])
-                bar.set_postfix_str(", ".join(name for name, _ in running.values()))
+            for future in as_completed(running):
+                name = running[future]
+                error = future.exception()
+                if error:
+                    # papermill's message ends with the notebook's own error.
+                    text = str(error).strip() or repr(error)
+                    errors[name] = text.splitlines()[-1]
+                bar.write(f"{name}: {errors.get(name) or future.result()}")
+                bar.update(seconds[name])
         except KeyboardInterrupt:
             bar.write("interrupted: the next run goes on from here")
             os._exit(130)  # waiting for the running notebooks could take minutes
@@ -419,69 +390,39 @@ def _run_all(todo, work, workers, seconds):
 
 
 @contextlib.contextmanager
-def _prepared():
-    """Exclude other builds, copy the packages and the data, set up for kernels.
+def prepared():
+    """Exclude other builds, and set the environment of kernels.
 
-    A kernel runs the copy, so that no edit during the build reaches it. Every state
-    of the packages has its own folder: Python caches bytecode by time and size of a
-    file, and numba does not recompile a function when a callee in another module
-    changes.
+    Every state of the packages has its own folder of compiled functions, because
+    numba does not compile a function anew when a callee in another module changes.
     """
     import fcntl
 
     folder = project.root() / "build"
     folder.mkdir(exist_ok=True)
+    own = dict(os.environ)
     with open(folder / "lock", "a") as file:
         try:  # the system releases the lock however this process ends
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise BuildError(f"another build is running, in {folder}") from None
-        code = _copied(folder / "code")
-        with _environment(code):
-            yield code
-
-
-@contextlib.contextmanager
-def _environment(code):
-    """Set what kernels inherit; afterwards this process has its own variables again."""
-    own = dict(os.environ)
-    path = own.get("PYTHONPATH", str(code))
-    os.environ.update(_ENVIRONMENT | own)
-    os.environ["PYTHONPATH"] = f"{code}{os.pathsep}{path}"
-    # Without bytecode every kernel would compile all that it imports.
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(own)
-
-
-def _copied(folder):
-    """Copy the packages and the data to a folder named by their checksum."""
-    new = folder / "new"
-    shutil.rmtree(new, ignore_errors=True)
-    unused = shutil.ignore_patterns("__pycache__", "*.md", "make_*")
-    for name in _PACKAGES:
-        shutil.copytree(Path(__file__).parents[1] / name, new / name, ignore=unused)
-    shutil.copytree(
-        traces.DATA, new / "paperfigs/data", ignore=unused, dirs_exist_ok=True
-    )
-    files = [path for path in sorted(new.rglob("*")) if path.is_file()]
-    sums = repr([(str(path), sha256(path)) for path in files])
-    code = folder / hashlib.sha256(sums.encode()).hexdigest()
-    # Tracebacks lead to the copy; an edit there would have no effect.
-    for path in files:
-        path.chmod(0o444)
-    if not code.exists():
-        new.rename(code)
-    return code
+        os.environ.update(_ENVIRONMENT | own)
+        os.environ["NUMBA_CACHE_DIR"] = str(folder / "numba" / checksum_of_code())
+        # Without bytecode every kernel would compile all that it imports.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(own)
 
 
 # ---- refresh and verify
 
 
-def refresh(ids: list[str] | tuple[str, ...] = (), *, jobs: int = 2) -> dict[str, str]:
+def refresh(
+    ids: list[str] | tuple[str, ...] = (), *, jobs: int | None = None
+) -> dict[str, str]:
     """Execute notebooks in place, with their own parameters.
 
     Nothing that differs between machines is kept, so that a second refresh
@@ -491,8 +432,8 @@ def refresh(ids: list[str] | tuple[str, ...] = (), *, jobs: int = 2) -> dict[str
     ----------
     ids : list or tuple of str
         As in `select`, with the guides.
-    jobs : int, default 2
-        Notebooks at a time.
+    jobs : int, optional
+        Notebooks at a time; by default `at_a_time`.
 
     Returns
     -------
@@ -502,8 +443,8 @@ def refresh(ids: list[str] | tuple[str, ...] = (), *, jobs: int = 2) -> dict[str
     notebooks = select(ids, guides=True)
     chosen = {figure: Job(figure, path, {}) for figure, path in notebooks.items()}
     seconds = dict.fromkeys(chosen, _UNKNOWN_SECONDS)
-    with _prepared():
-        errors = _run_all(chosen, _refresh, jobs, seconds)
+    with prepared():
+        errors = run_all(chosen, _refresh, jobs, seconds)
     print(f"{len(chosen) - len(errors)} refreshed, {len(errors)} failed")
     return errors
 
@@ -526,7 +467,9 @@ def _refresh(job):
     write_atomic(job.notebook, nbformat.writes(notebook) + "\n")
 
 
-def verify(ids: list[str] | tuple[str, ...] = (), *, jobs: int = 2) -> dict[str, str]:
+def verify(
+    ids: list[str] | tuple[str, ...] = (), *, jobs: int | None = None
+) -> dict[str, str]:
     """Rebuild figures at paper scale in an empty folder, and compare.
 
     The status of each claim must be that in ``figures/``, and every array
@@ -536,8 +479,8 @@ def verify(ids: list[str] | tuple[str, ...] = (), *, jobs: int = 2) -> dict[str,
     ----------
     ids : list or tuple of str
         As in `select`.
-    jobs : int, default 2
-        Notebooks at a time.
+    jobs : int, optional
+        Notebooks at a time; by default `at_a_time`.
 
     Returns
     -------

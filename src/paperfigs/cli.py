@@ -1,4 +1,4 @@
-"""Build, verify and refresh the figures of five papers, and download data."""
+"""Build and verify the figures of five papers, judge claims, and download data."""
 
 import argparse
 import signal
@@ -6,7 +6,7 @@ import sys
 
 import yaml
 
-from paperfigs import build, report
+from paperfigs import build, project, robust, verdicts
 
 
 def _build(ids, parameters, **options):
@@ -18,8 +18,9 @@ def _list(ids):
     # `paperfigs list | head` ends without an error message.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     for figure, notebook in build.select(ids).items():
-        page = report.Page(figure, notebook)
-        print(f"{figure:20}{page.verdict:32}{page.title}")
+        claims = verdicts.assess(figure)
+        word = f"{verdicts.judge(claims)}: {verdicts.fraction(claims)}"
+        print(f"{figure:22}{word:48}{project.title(notebook)}")
 
 
 def _download(**options):
@@ -32,12 +33,15 @@ def _download(**options):
 _IDS = {
     "ids": {"metavar": "ID", "nargs": "*", "help": "figure or paper; by default all"}
 }
-_MANY = _IDS | {"--jobs": {"type": int, "default": 2, "help": "notebooks at a time"}}
+_JOBS = {"type": int, "help": "notebooks at a time; by default one for each core"}
+_MANY = _IDS | {"--jobs": _JOBS}
+_FORCE = {"--force": {"action": "store_true", "help": "build what is up to date too"}}
 _COMMANDS = {
     "build": (
         _build,
         "build the figures that are not up to date",
         _MANY
+        | _FORCE
         | {
             "--profile": {
                 "choices": build.PROFILES,
@@ -52,16 +56,13 @@ _COMMANDS = {
                 "default": [],
                 "help": "set a parameter; a list as '[1, 2]'",
             },
-            "--force": {
-                "action": "store_true",
-                "help": "build figures that are up to date too",
-            },
             "--output": {"metavar": "DIR", "help": "where figures go"},
         },
     ),
     "list": (_list, "list figures with their verdicts and titles", _IDS),
     "verify": (build.verify, "build at paper scale elsewhere, and compare", _MANY),
     "refresh": (build.refresh, "execute notebooks in place", _MANY),
+    "robust": (robust.run, "run with other seeds and other readings", _MANY | _FORCE),
     "download": (
         _download,
         "download the history of a Wikipedia page",

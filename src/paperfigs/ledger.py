@@ -1,4 +1,4 @@
-"""Claims of a paper: the measurements, the statuses, the verdict of a figure."""
+"""Claims of a paper about a figure: their measurements, and tables of them."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -7,22 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from paperfigs import project
+from paperfigs import project, verdicts
 
-# Number of standard errors by which a criterion must be met or missed. With normal
-# errors, the status of a claim is wrong by chance with a probability below 0.14%.
-STANDARD_ERRORS = 3.0
-_CRITERIA = {
-    "at_least": "at least {:g}",
-    "at_most": "at most {:g}",
-    "within": "within {0[0]:g} to {0[1]:g}",
-}
-_TESTED = "holds", "differs", "on the border"
-_HEAD = "claim", "criterion", "measured here", "status here", "at paper scale"
+_HEAD = "claim", "criterion", "this run", "here", "readings"
 _HELP = (
-    "Holds, differs: the criterion is met, or missed, by three standard errors; on the "
-    "border: the value is less than that away from the criterion. ±: one standard "
-    "error. The status at paper scale is the one that counts."
+    "*This run*: holds or differs if the criterion is met, or missed, by three "
+    "standard errors, otherwise on the border; ±: one standard error. *Here*: the same "
+    "at the paper's scale, over five seeds; varies if the seed decides. *Readings*: "
+    "the status with our choices (first), and with others where the paper leaves one "
+    "open (● holds, ○ differs, ◐ on the border)."
 )
 
 
@@ -35,10 +28,13 @@ class Measured(NamedTuple):
         The statistic; NaN if these runs do not give it.
     stderr : float
         Standard error: 0 without sampling error, infinite if unknown.
+    median : float, optional
+        The same by medians over the runs, where a mean has heavy tails.
     """
 
     measured: float
     stderr: float = 0.0
+    median: float | None = None
 
 
 class Claims:
@@ -123,7 +119,7 @@ class Claims:
             There is no such claim.
         """
         claim = self._claims.get(name, {})
-        if not _CRITERIA.keys() & claim.keys():
+        if not (verdicts.CRITERIA.keys() | {"theirs"}) & claim.keys():
             raise ValueError(
                 f"name must be the id of a claim to measure in claims.yaml of "
                 f"{self.figure}, got {name!r}; there are: {', '.join(self._claims)}"
@@ -131,7 +127,7 @@ class Claims:
         if not isinstance(value, Measured):
             value = Measured(value)
         # The status is that of the unrounded numbers.
-        status = _status(value.measured, value.stderr, claim)
+        status = verdicts.status(value.measured, value.stderr, claim)
         self._records[name] = {
             "id": name,
             "measured": _rounded(value.measured, 6),
@@ -139,6 +135,8 @@ class Claims:
             "status": status,
             "source": source or self._source,
         }
+        if value.median is not None:
+            self._records[name]["median"] = _rounded(value.median, 6)
         return status
 
     def records(self) -> list[dict[str, Any]]:
@@ -153,21 +151,28 @@ class Claims:
         return list(self._records.values())
 
     def table(self) -> Any:
-        """Set the measurements made here beside the statuses at paper scale.
+        """Set the measurements made here beside the statuses over all runs.
 
         Returns
         -------
         IPython.display.Markdown
-            One row per claim; the committed record of the figure has the
-            statuses at paper scale.
+            One row per claim. The committed records of the figure have the
+            statuses over seeds and readings.
         """
         from IPython.display import Markdown
 
-        paper = {claim["id"]: claim["status"] for claim in recorded(self.figure)}
+        assessed = {claim["id"]: claim for claim in verdicts.assess(self.figure)}
         rows = []
-        for record in self.records():
-            claim = join(self._claims, record)
-            rows.append((*row(claim), paper.get(claim["id"], "not built yet")))
+        for name, record in self._records.items():
+            claim = self._claims[name]
+            here = readings = "not built yet"
+            if name in assessed:
+                here = assessed[name]["here"]
+                readings = verdicts.general(assessed[name])
+            run = f"{measurement(record)}: {record['status']}"
+            if {here, record["status"]} == {"holds", "differs"}:
+                run += " (too few runs or crawls here)"
+            rows.append((says(claim), criterion(claim), run, here, readings))
         return Markdown("\n".join([self._scale(), "", table(_HEAD, rows), _HELP]))
 
     def _scale(self):
@@ -194,74 +199,19 @@ def verdict(figure: str) -> Any:
     Returns
     -------
     IPython.display.Markdown
-        The verdict of `judge` and the sentence of ``claims.yaml``.
+        The verdict, the fraction of claims that hold, and the sentence of
+        ``claims.yaml``.
     """
     from IPython.display import Markdown
 
     about = project.about(figure)
-    data = ""
+    claims = verdicts.assess(figure)
+    word = f"**{verdicts.judge(claims).capitalize()}**"
+    if verdicts.of_paper(claims):
+        word = f"{word}: {verdicts.fraction(claims)}"
     if "data" in about:
-        data = f" (data: {about['data']})"
-    word = judge(recorded(figure)).capitalize()
-    return Markdown(f"**{word}**{data}. {about.get('sentence', '')}")
-
-
-def recorded(figure: str) -> list[dict[str, Any]]:
-    """List the claims about a figure with their measurements at paper scale.
-
-    Parameters
-    ----------
-    figure : str
-        Figure id.
-
-    Returns
-    -------
-    list of dict
-        Results of `join`; empty if the figure has not been built.
-    """
-    folder = project.paper_folder(figure.split("/")[0])
-    path = folder.parents[1] / "figures" / f"{figure}.json"
-    if not path.exists():
-        return []
-    claims = project.claims(figure)
-    records = project.entry(path, "claims")
-    # Claims that have been removed since the build are left out.
-    return [join(claims, record) for record in records if record["id"] in claims]
-
-
-def judge(claims: list[dict[str, Any]]) -> str:
-    """Give the verdict on a figure by the statuses of the paper's claims about it.
-
-    Our own claims do not count. If there are no others, the verdict is the number
-    of our claims that hold.
-
-    Parameters
-    ----------
-    claims : list of dict
-        Result of `recorded`.
-
-    Returns
-    -------
-    str
-        "reproduced" if all testable claims hold, "in part" if some hold, "not
-        reproduced" if none holds, "not testable" if no claim is testable, "not
-        built" without a record.
-    """
-    if not claims:
-        return "not built"
-    of_paper = [c for c in claims if "ours" not in c]
-    if not of_paper:
-        n_hold = [c["status"] for c in claims].count("holds")
-        return f"{n_hold} of {len(claims)} claims of ours hold"
-    tested = [c["status"] for c in of_paper if c["status"] in _TESTED]
-    n_hold = tested.count("holds")
-    if not tested:
-        return "not testable"
-    if n_hold == len(tested):
-        return "reproduced"
-    if n_hold == 0:
-        return "not reproduced"
-    return "in part"
+        word = f"{word} (data: {about['data']})"
+    return Markdown(f"{word}. {about.get('sentence', '')}")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -288,34 +238,17 @@ def _cell(value):
     return " ".join(str(value).split()).replace("|", "&#124;")
 
 
-def join(claims: dict[str, dict[str, Any]], record: dict[str, Any]) -> dict[str, Any]:
-    """Join a claim with its measurement.
-
-    Parameters
-    ----------
-    claims : dict
-        Result of `paperfigs.project.claims`.
-    record : dict
-        One of `Claims.records`.
-
-    Returns
-    -------
-    dict
-        The entries of both; the reason is empty unless the claim differs or its
-        status is declared.
-    """
-    claim = claims[record["id"]]
-    joined = {"where": "", "reason": ""} | claim | record
-    if record["status"] not in ("differs", claim.get("declared")):
-        joined["reason"] = ""
-    return joined
+def says(claim: dict[str, Any]) -> str:
+    """Write a claim: its statement, the measured quantity, its id."""
+    return f"{claim['says']} ({claim['quantity']}; `{claim['id']}`)"
 
 
-def row(claim: dict[str, Any]) -> tuple[str, str, str, str]:
-    """Write a result of `join` as a row: text, criterion, measurement, status."""
-    about = f"{claim['says']} ({claim['quantity']}; `{claim['id']}`)"
-    texts = (text.format(claim[k]) for k, text in _CRITERIA.items() if k in claim)
-    return about, next(texts, ""), measurement(claim), claim["status"]
+def criterion(claim: dict[str, Any]) -> str:
+    """Write the criterion of a claim; empty without one."""
+    texts = (
+        text.format(claim[k]) for k, text in verdicts.CRITERIA.items() if k in claim
+    )
+    return next(texts, "")
 
 
 def measurement(claim: dict[str, Any]) -> str:
@@ -324,7 +257,7 @@ def measurement(claim: dict[str, Any]) -> str:
     Parameters
     ----------
     claim : dict
-        One of `Claims.records`.
+        One of `Claims.records` or of `paperfigs.verdicts.assess`.
 
     Returns
     -------
@@ -348,19 +281,6 @@ def _rounded(number, digits):
     if math.isfinite(number):
         return float(f"{number:.{digits}g}")
     return None
-
-
-def _status(measured, stderr, claim):
-    """Whether a measurement meets a claim's criterion, or lies on its border."""
-    low, high = project.limits(claim)
-    slack = STANDARD_ERRORS * stderr
-    if not math.isfinite(measured) or math.isnan(stderr):
-        return "not measured"
-    if low + slack <= measured <= high - slack:
-        return "holds"
-    if measured < low - slack or measured > high + slack:
-        return "differs"
-    return "on the border"
 
 
 def mean(values: ArrayLike) -> Measured:

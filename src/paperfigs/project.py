@@ -13,8 +13,8 @@ import yaml
 from paperfigs.files import PathLike
 
 _CRITERIA = {"at_least", "at_most", "within"}
-_KEYS = {"id", "says", "where", "measured", "reason", "ours", "declared", "when"}
-_KEYS |= _CRITERIA
+_KEYS = {"id", "says", "where", "measured", "reason", "ours", "declared", "headline"}
+_KEYS |= {"when", "set", "why", "theirs"} | _CRITERIA
 
 
 class BuildError(RuntimeError):
@@ -171,8 +171,8 @@ def defaults(notebook: PathLike) -> dict[str, Any]:
     return values
 
 
-def paper_parameters(folder: PathLike | None = None) -> dict[str, dict[str, Any]]:
-    """Read the papers' own parameters from ``paper.yaml``.
+def settings(folder: PathLike | None = None) -> dict[str, dict[str, Any]]:
+    """Read the settings of all figures from ``paper.yaml``.
 
     Parameters
     ----------
@@ -182,13 +182,21 @@ def paper_parameters(folder: PathLike | None = None) -> dict[str, dict[str, Any]
     Returns
     -------
     dict of dict
-        Values by figure id and name; an absent parameter has the value in the
-        notebook.
+        By figure id: `paper`, the paper's own parameters; `free`, the settings that
+        the paper leaves open, with our value and others; `robust`, the
+        parameters of repeated runs that are smaller, and `smaller`, why that is
+        enough; `seconds` that a build takes.
     """
     path = Path(folder or root() / "notebooks", "paper.yaml")
     if not path.exists():
         return {}
     return _yaml(path.read_text()) or {}
+
+
+def paper_parameters(folder: PathLike | None = None) -> dict[str, dict[str, Any]]:
+    """Read the papers' own parameters, by figure id and name, as in `settings`."""
+    known = settings(folder).items()
+    return {figure: entries.get("paper", {}) for figure, entries in known}
 
 
 def claims(figure: str) -> dict[str, dict[str, Any]]:
@@ -204,8 +212,10 @@ def claims(figure: str) -> dict[str, dict[str, Any]]:
     dict of dict
         By ``id``: the statement (``says``) and its place (``where``), the
         measured ``quantity``, one criterion (``at_least``, ``at_most`` or
-        ``within``), and the ``reason`` if the claim differs. A claim whose
-        status is ``declared`` needs no criterion.
+        ``within``) and ``why`` this one, ``when`` it was ``set``, the ``reason`` if
+        the claim does not hold everywhere, the ``headline`` of the paper that states
+        it, the number that the paper prints (``theirs``). A claim with ``theirs``,
+        or whose status is ``declared``, needs no criterion.
 
     Raises
     ------
@@ -222,7 +232,7 @@ def claims(figure: str) -> dict[str, dict[str, Any]]:
                 f"got {', '.join(sorted(unknown))}"
             )
         criteria = claim.keys() & _CRITERIA
-        needs_none = "declared" in claim and not criteria
+        needs_none = {"declared", "theirs"} & claim.keys() and not criteria
         if len(criteria) != 1 and not needs_none:
             raise BuildError(
                 f"{name} must have one of {', '.join(sorted(_CRITERIA))}, "

@@ -1,35 +1,64 @@
-"""Pages made from the records of all figures: claims, gallery, table of the README."""
+"""Pages made from the records of all figures: claims, settings, gallery, README."""
 
 import re
 from itertools import groupby
 
-from paperfigs import ledger, project
+from paperfigs import ledger, project, verdicts
 from paperfigs.files import write_atomic
 
-VERDICTS = "reproduced", "in part", "not reproduced", "not testable"
-_HEAD = "claim", "criterion", "measured", "status"
+_UNSEEN = """Nobody here has seen a picture of the papers: our texts of them have none.
+A figure is *reproduced* if what the paper says about it holds in our drawing."""
+_MARKS = {
+    "reproduced": "●",
+    "in part": "◐",
+    "in part (varies)": "◐",
+    "not reproduced": "○",
+    "open": "-",
+}
+_COUNTED = "reproduced", "in part", "not reproduced", "open"
+_WHEN = {
+    "before": "Written before the first run",
+    "after": "Written after a look at results",
+    "rewritten": "Rewritten after seed 1, before seeds 11 to 15",
+}
 _CLAIMS = f"""# Does the paper hold? Verdicts and claims
 
-The verdict on a figure follows from the paper's claims about it: *reproduced* if all
-testable claims hold, *not reproduced* if none holds, otherwise *in part*.
+{_UNSEEN}
 
-- A claim *holds* if the measurement meets its criterion by {ledger.STANDARD_ERRORS:g}
-  standard errors, and *differs* if it misses the criterion by as much; otherwise it is
-  *on the border*. The number after ± is one standard error.
-- "Criterion after" marks a criterion that was written or changed after a look at
-  results. All other criteria were written before. *Calibrated*: the stand-in data were
-  chosen to fit the claim. *Not testable*: the claim depends on data or numbers that the
-  paper does not give. Neither counts.
-- Our own claims, which no paper makes, do not count. If a figure has no other claims,
-  the verdict is the number of our claims that hold.
+- **Here**: the experiment as we read it, with the seeds 11 to 15. A claim *holds* or
+  *differs* if the mean over the seeds meets or misses the criterion by
+  {verdicts.STANDARD_ERRORS:g} standard errors, and no seed says the opposite; otherwise
+  it *varies*. The number after ± is one standard error of the mean, by the spread over
+  the seeds or by the errors within them, whichever is larger. Claims without randomness
+  have one run.
+- **Readings**: the same experiment with another value of one setting that the paper, or
+  our text of it, leaves open (● holds, ○ differs, ◐ on the border; ours first).
+  [SETTINGS.md](SETTINGS.md) lists these settings.
+- *Open*: no reading that we can make tests the claim, because data or a formula are not
+  ours to have. *Calibrated*: the stand-in data were chosen to fit the claim.
+- A figure is *reproduced* if its **headline** claims hold, and none of them is open or
+  calibrated. The paper states these in its abstract, introduction, conclusion or
+  captions. Without headline claims all claims count. It is *not reproduced* if none of
+  them holds, *open* if none can be tested, otherwise *in part*. Our own claims do not
+  count.
 - Data *as in the paper* are simulated from the distributions that the paper gives.
-  *Stand-in* data replace private data. *Reconstructed* figures have settings of ours,
-  because our text of the paper lacks them.
+  *Stand-in* data replace private data. *Reconstructed* figures have settings of ours.
 
-This page is made from `notebooks/*/claims.yaml` and the records beside the figures. The
-last table lists the claims that could not be tested.
+![All claims of the papers, with five seeds and all readings](claims.png)
+
+This page is made from `notebooks/*/claims.yaml` and the records beside the figures. Its
+last table has the numbers that the papers print about results.
 """
-_GALLERY = """# Gallery
+_SETTINGS = """# Settings and data of ours
+
+The first table has what the papers, or our texts of them, leave open: our value, and
+the other values with which `paperfigs robust` repeats the experiment.
+The [second table](#data) has the figures whose data are not those of the paper.
+This page is made from `notebooks/paper.yaml` and the records in `figures/robust/`.
+"""
+_GALLERY = f"""# Gallery
+
+{_UNSEEN}
 
 Every picture leads to its notebook, with the question, the code and the measurements.
 [CLAIMS.md](CLAIMS.md) has the claims behind the verdicts, and the rule.
@@ -37,52 +66,55 @@ Every picture leads to its notebook, with the question, the code and the measure
 
 
 def write() -> None:
-    """Write ``figures/CLAIMS.md``, ``figures/README.md`` and the README's table."""
+    """Write the pages in ``figures/``, and the README's table."""
     root = project.root()
-    notebooks = project.notebooks()
     claims = [_CLAIMS]
     gallery = [_GALLERY]
     counts = []
-    untested = []
+    settings = []
+    data = []
+    printed = []
+    notebooks = project.notebooks()
     for paper, figures in groupby(notebooks, lambda figure: figure.split("/")[0]):
         pages = [Page(figure, notebooks[figure]) for figure in figures]
-        claims += _claims(paper, pages)
-        gallery += _gallery(paper, pages)
-        untested += [row for page in pages for row in page.untested()]
-        if paper != "beyond":  # the figures of no paper
-            counts.append(_count(paper, pages))
-    table = ledger.table(("figure", "claim", "why"), untested)
-    claims.append("\n## Not tested\n\n" + table)
-    write_atomic(root / "figures" / "CLAIMS.md", "\n".join(claims) + "\n")
-    write_atomic(root / "figures" / "README.md", "\n".join(gallery))
-    table = ledger.table(("paper", "notebooks", *VERDICTS), counts)
+        about = project.claims_file(paper).get("about", "")
+        claims += [f"\n## {paper}\n", about, *(page.section() for page in pages)]
+        rows = [(page.picture, page.title, page.verdict) for page in pages]
+        head = "", "", "does it hold?"
+        gallery += [f"\n## {paper}\n", ledger.table(head, rows)]
+        if paper == "beyond":  # the figures of no paper
+            continue
+        counts.append(_count(paper, pages))
+        data += [(page.link, page.data) for page in pages]
+        for page in pages:
+            settings += page.settings()
+            printed += page.printed()
+    head = "figure", "number", "paper", "here", "difference"
+    claims += ["\n## Printed numbers\n", ledger.table(head, printed)]
+    head = "figure", "setting", "ours", "others", "what the paper says", "decides"
+    data = [row for row in data if row[1] != "as in the paper (simulated)"]
+    tables = (
+        ledger.table(head, settings),
+        "## Data\n",
+        ledger.table(("figure", "data"), data),
+    )
+    head = "paper", "figures", *_COUNTED, "claims"
     marks = r"(?s)(<!-- claims -->\n).*(<!-- /claims -->)"
-    readme = (root / "README.md").read_text()
-    write_atomic(root / "README.md", re.sub(marks, rf"\g<1>{table}\g<2>", readme))
-
-
-def _claims(paper, pages):
-    """The part of a paper in ``CLAIMS.md``: its verdicts and its claims."""
-    about = project.claims_file(paper).get("about", "")
-    rows = [
-        (f"[{page.title}]({page.link})", page.verdict, page.data, page.sentence)
-        for page in pages
-    ]
-    table = ledger.table(("figure", "verdict", "data", "in a sentence"), rows)
-    return [f"\n## {paper}\n", about, table, *(page.claims() for page in pages)]
-
-
-def _gallery(paper, pages):
-    """The part of a paper in the gallery: its pictures."""
-    rows = [(page.picture, page.title, page.marked) for page in pages]
-    return [f"\n## {paper}\n", ledger.table(("", "", "does it hold?"), rows)]
+    counted = rf"\g<1>{ledger.table(head, counts)}\g<2>"
+    readme = re.sub(marks, counted, (root / "README.md").read_text())
+    write_atomic(root / "README.md", readme)
+    write_atomic(root / "figures" / "CLAIMS.md", "\n".join(claims))
+    write_atomic(root / "figures" / "README.md", "\n".join(gallery))
+    write_atomic(root / "figures" / "SETTINGS.md", "\n".join([_SETTINGS, *tables]))
 
 
 def _count(paper, pages):
     """The row of a paper in the README: how many figures have which verdict."""
-    verdicts = [page.verdict for page in pages if page.verdict in VERDICTS]
+    words = [page.word.removesuffix(" (varies)") for page in pages]
+    claims = [claim for page in pages for claim in page.claims]
     link = f"[{paper}](figures/README.md#{paper})"
-    return (link, len(verdicts), *(verdicts.count(verdict) for verdict in VERDICTS))
+    counts = [words.count(word) for word in _COUNTED]
+    return (link, len(pages), *counts, verdicts.fraction(claims))
 
 
 class Page:
@@ -97,36 +129,76 @@ class Page:
     """
 
     def __init__(self, figure, notebook):
-        about = project.about(figure)
+        address = f"../notebooks/{figure.split('/')[0]}/{notebook.name}"
+        self.figure = figure
+        self.link = f"[{figure}]({address})"
         self.title = project.title(notebook)
-        self.data = about.get("data", "")
-        self.sentence = about.get("sentence", "")
-        self.link = f"../notebooks/{figure.split('/')[0]}/{notebook.name}"
-        self.picture = f"[![{self.title}]({figure}.png)]({self.link})"
-        self._claims = ledger.recorded(figure)
-        self.verdict = ledger.judge(self._claims)
-        self.marked = f"**{self.verdict}**. {self.sentence}"
-        if self.data:
-            self.marked = f"**{self.verdict}** ({self.data}). {self.sentence}"
+        self.picture = f"[![{self.title}]({figure}.png)]({address})"
+        self.data = project.about(figure).get("data", "")
+        self.claims = verdicts.assess(figure)
+        self.word = verdicts.judge(self.claims)
+        # As a code host and the site make anchors of headings.
+        anchor = re.sub(r"[^\w\- ]", "", f"{figure} {self.title}".lower())
+        claims = f"[claims](CLAIMS.md#{anchor.replace(' ', '-')})"
+        mark = _MARKS.get(self.word, "")
+        self.verdict = f"{mark} {ledger.verdict(figure).data} ({claims})"
 
-    def claims(self):
-        """The claims as a section."""
-        rows = []
-        for claim in self._claims:
-            *texts, status = ledger.row(claim)
-            if claim.get("when") == "after":
-                status += "; criterion after"
-            if claim["reason"]:
-                status += f": {claim['reason']}"
-            if "ours" in claim:
-                status += "; ours"
-            rows.append((*texts, status))
-        return f"\n### {self.title}\n\n{ledger.table(_HEAD, rows)}"
+    def section(self):
+        """The claims as a section of ``CLAIMS.md``."""
+        head = "claim", "criterion", "measured", "here", "readings"
+        table = ledger.table(head, map(self._row, self.claims))
+        verdict = ledger.verdict(self.figure).data
+        return f"\n### {self.figure} {self.title}\n\n{verdict}\n\n{table}"
 
-    def untested(self):
-        """Rows of the claims that only the paper's own data or numbers can test."""
-        return [
-            (f"[{self.title}]({self.link})", claim["says"], claim["reason"])
-            for claim in self._claims
-            if claim["status"] == "not testable"
-        ]
+    def _row(self, claim):
+        """A claim as a row."""
+        place = "ours"
+        if "ours" not in claim:
+            place = claim["where"]
+        if "headline" in claim:
+            place = f"{place}; headline: {claim['headline']}"
+        criterion = f"{ledger.criterion(claim)}. {claim.get('why', '')}"
+        if "when" in claim:
+            criterion += f" {_WHEN[claim['when']]} ({claim.get('set')})."
+        measured = ledger.measurement(claim)
+        n_seeds = len(claim["values"])
+        if n_seeds > 1:
+            low, high = min(claim["values"]), max(claim["values"])
+            measured += f" ({low:.3g} to {high:.3g}; {n_seeds} seeds{self._n_runs()})"
+        if claim["median"] is not None:
+            measured += f"; by medians {claim['median']:.3g}"
+        here = claim["here"]
+        if claim["reason"] and (here != "holds" or claim["decides"]):
+            here += f": {claim['reason']}"
+        says = f"{ledger.says(claim)} [{place}]"
+        return says, criterion, measured, here, verdicts.general(claim)
+
+    def _n_runs(self):
+        """The number of runs for each seed, if there are several."""
+        first = verdicts.runs(self.figure)["seeds"][0]["parameters"]
+        if "n_runs" in first:
+            return f" of {first['n_runs']:,} runs"
+        return ""
+
+    def printed(self):
+        """Rows of the numbers that the paper prints about results."""
+        for claim in self.claims:
+            if "theirs" in claim:
+                difference = ""
+                if claim["measured"] is not None:
+                    difference = f"{claim['measured'] / claim['theirs'] - 1:+.0%}"
+                what = f"{claim['says']} ({claim['where']})"
+                ours = ledger.measurement(claim)
+                yield self.link, what, claim["theirs"], ours, difference
+
+    def settings(self):
+        """Rows of the settings that the paper leaves open."""
+        free = project.settings().get(self.figure, {}).get("free", {})
+        for name, setting in free.items():
+            decided = []
+            for claim in self.claims:
+                if any(f"`{name}`" in text for text in claim["decides"]):
+                    decided.append(claim["id"])
+            ours = verdicts.text(setting["ours"])
+            others = " / ".join(map(verdicts.text, setting["others"]))
+            yield self.link, name, ours, others, setting["words"], ", ".join(decided)

@@ -31,6 +31,7 @@ _MEDIAN_PERIOD, _SHORTEST_PERIOD, _LONGEST_PERIOD = 17.5 * 24, 2.0, 365 * 24
 _NARROW = 0.7  # standard deviation of the log period of narrow pages (our choice)
 _LABELLED = 0.05  # share of the pages
 _LABELLED_IMPORTANCE = 0.264  # their share of the importance
+_SOURCES = "stand-in", "panel", "bing"
 
 
 class Trace(NamedTuple):
@@ -172,23 +173,20 @@ def debian_pages() -> tuple[NDArray, NDArray]:
 
 
 def population(
-    source: PathLike, n_pages: int, *, rng: Any = None
+    source: str, n_pages: int, *, rng: Any = None
 ) -> tuple[NDArray, NDArray]:
     """True change rates and importances of pages, for experiments.
 
-    From the Bing data, pages that changed at none or at all of their crawls
-    are left out, as in section 6 of Upadhyay et al. (2020). The rates are
-    maximum likelihood estimates, and the importances those of the data. If the
-    data are not available, a stand-in has change rates lognormal with median
-    0.15 and sigma 1.3, clipped to [0.0005, 7], and independent importances,
-    lognormal with sigma 1.2. Results on it say nothing about real pages. From
-    `debian_pages`, a sample is drawn with replacement.
+    The Bing data set is too large to be shipped. A stand-in has change rates
+    lognormal with median 0.15 and sigma 1.3, clipped to [0.0005, 7], and independent
+    importances, lognormal with sigma 1.2. Results on it say nothing about real pages.
+    From `debian_pages`, or from the Bing data, a sample is drawn with replacement.
 
     Parameters
     ----------
-    source : str or path
-        "stand-in", "panel" (of Debian), or the folder of the Bing data set,
-        see `paperfigs.bing`.
+    source : {"stand-in", "panel", "bing"}
+        "panel" is of Debian. "bing" needs the sample that ``make_bing_pages.py``
+        beside the data makes of the Bing data set.
     n_pages : int
         Number of pages.
     rng : None, int or Generator, optional
@@ -288,7 +286,7 @@ def uniform_pages(
 
 
 def signalled_population(
-    source: PathLike, n_pages: int, *, rng: Any = None
+    source: str, n_pages: int, *, rng: Any = None
 ) -> tuple[NDArray, NDArray, NDArray, NDArray, NDArray]:
     """Pages of `population` with change-indicating signals of realistic quality.
 
@@ -305,7 +303,7 @@ def signalled_population(
 
     Parameters
     ----------
-    source : str or path
+    source : {"stand-in", "panel", "bing"}
         As in `population`.
     n_pages : int
         Number of pages.
@@ -348,14 +346,12 @@ def _population(source, n_pages, rng):
         drawn = rng.integers(rate.size, size=n_pages)
         rate = rate[drawn]
         importance = importance[drawn]
+    elif source == "bing":
+        lines = _read(DATA / "bing_pages.csv")[1]
+        pages = np.array([line.split(",") for line in lines], dtype=float)
+        drawn = rng.integers(len(pages), size=n_pages)
+        rate, importance, known_rate = pages[drawn].T
+        labelled = np.isfinite(known_rate)
     else:
-        from paperfigs import bing
-
-        rate, importance, known_rate = bing.read(source, 2 * n_pages, rng=rng)
-        fits = np.flatnonzero((rate > 0) & (rate < np.inf))
-        kept = rng.choice(fits, n_pages, replace=False)
-        rate = rate[kept]
-        importance = importance[kept]
-        if not np.isnan(known_rate).all():
-            labelled = ~np.isnan(known_rate[kept])
+        checks.one_of("source", source, _SOURCES)
     return rate, importance / importance.mean(), labelled

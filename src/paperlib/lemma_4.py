@@ -25,7 +25,7 @@ import numpy as np
 from numba import njit
 from scipy.special import gammainccinv, gammaincinv
 
-compiled = njit(cache=True, error_model="numpy")
+compiled = njit(cache=True, error_model="numpy", nogil=True)
 
 # Limits of alpha iota, the cumulative hazard of a copy. A hazard below FRESH counts as
 # 0, as at recall 1 without a signal. From STALE on, V is at its limit, to rounding.

@@ -8,7 +8,9 @@ intervals between crawls, for many pages or runs at once.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -170,7 +172,7 @@ def _checked_offsets(offsets, interval):
     return offsets.astype(np.int64)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def interleave(first, starts, second, more_starts):
     """Join two flat arrays: each page's numbers from the first, then from the second.
 
@@ -258,9 +260,14 @@ def change_probability(
 
 
 def replicate(function: Callable, n_runs: int, *, rng: Any = None) -> list:
-    """Call ``function(rng)`` for each run; run i depends on the seed and i alone."""
+    """Call ``function(rng)`` for each run; run i depends on the seed and i alone.
+
+    As many runs go on at a time as the machine has cores, in threads: compiled code
+    and NumPy let other threads work.
+    """
     streams = np.random.default_rng(rng).spawn(checks.count("n_runs", n_runs))
-    return [function(stream) for stream in streams]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(function, streams))
 
 
 def each_run(draw: Callable, n_runs: int | None, rng: Any) -> NDArray:

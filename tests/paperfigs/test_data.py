@@ -1,7 +1,9 @@
 """Data of the figures: traces, populations, the Bing set, downloads from a wiki."""
 
 import json
+import math
 import re
+import runpy
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
@@ -13,6 +15,7 @@ from scipy import stats
 
 from paperfigs import cli, traces, wikipedia
 from paperfigs.files import sha256, write_atomic
+from paperlib.errors import DegenerateHistoryWarning
 
 ABOUT = {"title": "A page", "source": "a\nsource: x", "licence": "free"}
 
@@ -232,10 +235,12 @@ def bing(tmp_path):
     return tmp_path
 
 
-def test_pages_of_bing_that_can_be_used(bing):
-    from paperfigs import bing as reader
+def make_bing_pages():
+    return SimpleNamespace(**runpy.run_path(str(traces.DATA / "make_bing_pages.py")))
 
-    rate, importance, known_rate = reader.read(bing, 99, rng=1)
+
+def test_pages_of_bing_that_can_be_used(bing):
+    rate, importance, known_rate = make_bing_pages().read(bing, 99, seed=1)
     order = np.argsort(importance)
     assert importance[order].tolist() == [0.5, 0.7, 12]
     np.testing.assert_array_equal(known_rate[order], [np.nan, 0.125, np.nan])
@@ -244,39 +249,43 @@ def test_pages_of_bing_that_can_be_used(bing):
 
 
 def test_without_known_rates_there_is_none(bing):
-    from paperfigs import bing as reader
-
     (bing / "urlid_chrate_compl_obs_hist.txt").write_text("")
-    assert np.isnan(reader.read(bing, 3, rng=1)[2]).tolist() == [True] * 3
+    assert np.isnan(make_bing_pages().read(bing, 3, seed=1)[2]).tolist() == [True] * 3
+
+
+def test_pages_of_bing_without_an_estimate_are_left_out(bing):
+    (bing / "urlid_offset_history.txt").write_text(
+        "5\t0\t[[1,1],[1,1]]\n3\t0\t[[1,0]]\n7\t0\t[[1,0],[1,1]]\n"
+    )
+    with pytest.warns(DegenerateHistoryWarning):
+        assert make_bing_pages().read(bing, 3, seed=1)[1].tolist() == [0.5]
 
 
 def test_a_sample_of_bing_is_that_of_its_seed(bing):
-    from paperfigs import bing as reader
-
-    drawn = [reader.read(bing, 2, rng=seed)[1].tolist() for seed in range(12)]
-    assert {len(each) for each in drawn} == {2}
-    assert len({tuple(sorted(each)) for each in drawn}) == 3
-    assert drawn == [reader.read(bing, 2, rng=seed)[1].tolist() for seed in range(12)]
+    read = make_bing_pages().read
+    drawn = [read(bing, 1, seed=seed)[1].tolist() for seed in range(12)]
+    assert {len(each) for each in drawn} == {1}
+    assert len({tuple(each) for each in drawn}) == 3
+    assert drawn == [read(bing, 1, seed=seed)[1].tolist() for seed in range(12)]
     (bing / "urlid_imp.txt").unlink()
     with pytest.raises(Exception, match=r"urlid_imp\.txt"):
-        reader.read(bing, 2)
+        read(bing, 2, seed=1)
 
 
-def test_a_population_of_bing_leaves_out_pages_without_an_estimate(monkeypatch):
-    from paperfigs import bing as reader
+def test_a_population_of_bing_is_drawn_from_the_sample(tmp_path, monkeypatch):
+    columns = [1.0, 2.0, 3.0], [1.0, 3.0, 4.0], [math.nan, 2.5, math.nan]
+    make_bing_pages().write(tmp_path / "bing_pages.csv", columns)
+    monkeypatch.setattr(traces, "DATA", tmp_path)
+    rate, importance, *_, labelled = traces.signalled_population("bing", 500, rng=1)
+    assert set(rate) == {1, 2, 3}
+    np.testing.assert_array_equal(labelled, rate == 2)
+    ratio = importance[rate == 3][0] / importance[rate == 1][0]
+    assert ratio == pytest.approx(4, rel=1e-12)
 
-    def read(folder, n_pages, *, rng):
-        assert (folder, n_pages) == ("there", 6)
-        rate = np.array([0.0, 1.0, np.inf, 2.0, 3.0, 0.0])
-        known = np.array([np.nan, 1.0, 1.0, np.nan, np.nan, 1.0])
-        return rate, np.arange(6.0), known
 
-    monkeypatch.setattr(reader, "read", read)
-    rate, importance, *_, labelled = traces.signalled_population("there", 3, rng=1)
-    order = np.argsort(rate)
-    assert rate[order].tolist() == [1, 2, 3]
-    np.testing.assert_allclose(importance[order], np.array([1, 3, 4]) / (8 / 3))
-    assert labelled[order].tolist() == [True, False, False]
+def test_another_source_of_pages_is_refused():
+    with pytest.raises(ValueError, match="source"):
+        traces.population("folder", 3)
 
 
 # ---- downloads

@@ -25,7 +25,7 @@ from ..processes import History
 
 # These flags of fast-math allow vector instructions in sums and keep inf.
 _FAST = {"arcp", "contract", "reassoc"}
-_compiled = njit(cache=True, error_model="numpy", fastmath=_FAST)
+_compiled = njit(cache=True, error_model="numpy", fastmath=_FAST, nogil=True)
 # The error after a step of Newton's method is of the order of the step squared.
 _TOLERANCE = 1e-8
 # The method takes 3 to 8 steps, and more from a distant bound. Rounding can hide the

@@ -242,7 +242,8 @@ def _slot_loop(evaluate):
     def slot_loop(pages, slots, signals):
         return _slots(value, pages, slots, signals)
 
-    return njit(cache=evaluate is _evaluate, error_model="numpy")(slot_loop)
+    keep = evaluate is _evaluate
+    return njit(cache=keep, error_model="numpy", nogil=True)(slot_loop)
 
 
 @inlined

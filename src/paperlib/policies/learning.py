@@ -7,6 +7,7 @@ is their section 6.3. `reoptimise` is section 5 of Avrachenkov, Patil, Thoppe (2
 from __future__ import annotations
 
 import copy
+import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ from .. import allocation, checks, estimators
 from ..copies import EXPLORE, POISSON, Copies, Schedule
 from ..errors import DegenerateHistoryWarning
 from ..processes import replicate, simulate_history
+
+# Warnings are switched off for all threads of a process, so one thread at a time.
+_QUIET = threading.Lock()
 
 # A rest of the horizon below this share is a rounding error, not a phase.
 ROUNDING = 1e-9
@@ -168,7 +172,7 @@ class ExploreThenCommit:
         Estimates are clipped to the bounds. A page without observations gets the
         median of the other pages, or the middle of the bounds if there is none.
         """
-        with warnings.catch_warnings():
+        with _QUIET, warnings.catch_warnings():
             warnings.simplefilter("ignore", DegenerateHistoryWarning)
             believed = np.clip(self.estimator(copies.history), *self.bounds)
         known = believed[~np.isnan(believed)]

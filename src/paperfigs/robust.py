@@ -1,0 +1,137 @@
+"""Runs of a figure with other seeds, and with other readings of its paper.
+
+A reading has another value than ours of one setting that the paper, or our text of it,
+leaves open. ``notebooks/paper.yaml`` lists them. The records are in
+``figures/robust/``. They are no part of a build, since all runs take hours.
+"""
+
+import json
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from paperfigs import build, project, report, verdicts
+from paperfigs.files import write_atomic
+
+SEEDS = range(11, 16)
+_WRITING = threading.Lock()
+
+
+def plan(figure: str, notebook: Path) -> dict[str, list[dict[str, Any]]]:
+    """List the runs of a figure.
+
+    Parameters
+    ----------
+    figure : str
+        Figure id.
+    notebook : Path
+        Its notebook.
+
+    Returns
+    -------
+    dict of list of dict
+        Under "seeds" one run for each seed, or a single one if nothing in the
+        notebook is random; under "readings" one run, with the first seed, for each
+        other value of a setting. A run has the `setting` that it changes, the
+        `value`, and all `parameters` that are not those of the notebook.
+    """
+    settings = project.settings().get(figure, {})
+    usual = settings.get("paper", {}) | settings.get("robust", {})
+    seeds = []
+    if "seed" in project.defaults(notebook):
+        seeds = [{"seed": seed} for seed in SEEDS]
+    first, *others = [usual | seed for seed in seeds] or [usual]
+    runs = [_wanted("seed", each.get("seed"), each) for each in (first, *others)]
+    readings = []
+    for name, setting in settings.get("free", {}).items():
+        for value in setting["others"]:
+            change = value
+            if not isinstance(value, dict):
+                change = {name: value}
+            readings.append(_wanted(name, value, first | change))
+    return {"seeds": runs, "readings": readings}
+
+
+def _wanted(setting, value, parameters):
+    """A run to make, as the record has it."""
+    return {"setting": setting, "value": value, "parameters": parameters}
+
+
+def run(
+    ids: Sequence[str] = (), *, jobs: int | None = None, force: bool = False
+) -> dict[str, str]:
+    """Run figures with all seeds and readings, and draw the plot of all claims.
+
+    A run is kept if the record has it with the same parameters and claims. So a
+    command that was interrupted goes on when it is repeated.
+
+    Parameters
+    ----------
+    ids : sequence of str
+        As in `paperfigs.build.select`; by default all figures of the papers.
+    jobs : int, optional
+        Notebooks at a time; by default as many as the machine can run.
+    force : bool, default False
+        Whether to repeat the runs that the record has.
+
+    Returns
+    -------
+    dict of str
+        The errors by figure and run; empty if there was none.
+    """
+    todo = {}
+    seconds = {}
+    for figure, notebook in build.select(ids).items():
+        if figure.startswith("beyond/"):  # no claims of a paper
+            continue
+        runs = plan(figure, notebook)
+        for wanted in runs["seeds"] + runs["readings"]:
+            if force or not _find(figure, wanted):
+                name = f"{figure} {wanted['setting']} {wanted['value']}"
+                todo[name] = figure, notebook, wanted
+                seconds[name] = build.expected_seconds(figure)
+    root = project.root()
+    with build.prepared():
+        errors = build.run_all(todo, lambda job: _run(*job), jobs, seconds)
+        report.write()
+        plot = "claims.ipynb"
+        executed = root / "build" / "notebooks" / plot
+        build.execute(root / "notebooks" / plot, executed, output_dir=f"{root}/figures")
+    return errors
+
+
+def _find(figure, wanted):
+    """The run of the record with the same parameters and claims, in a list."""
+    runs = verdicts.runs(figure)
+    claims = set(project.claims(figure))
+    return [
+        one
+        for one in runs["seeds"] + runs["readings"]
+        if {key: one[key] for key in wanted} == wanted
+        and {claim["id"] for claim in one["claims"]} == claims
+    ]
+
+
+def _run(figure, notebook, wanted):
+    """Run a notebook, and enter its claims into the record of the figure."""
+    began = time.monotonic()
+    code = build.checksum_of_code()
+    with tempfile.TemporaryDirectory(dir=project.root() / "build") as folder:
+        executed = Path(folder, notebook.name)
+        build.execute(notebook, executed, **wanted["parameters"], output_dir=folder)
+        claims = project.entry(Path(folder, f"{figure}.json"), "claims")
+    if build.checksum_of_code() != code:
+        raise project.BuildError("the code was edited during the run; repeat it")
+    seconds = round(time.monotonic() - began)
+    new = wanted | {"seconds": seconds, "claims": claims}
+    with _WRITING:
+        record = {}
+        for kind, listed in plan(figure, notebook).items():
+            record[kind] = []
+            for one in listed:
+                record[kind] += [new] if one == wanted else _find(figure, one)
+        text = json.dumps(record, ensure_ascii=False, indent=1)
+        write_atomic(verdicts.path(figure), text + "\n")

@@ -1,0 +1,242 @@
+"""Which claims hold over seeds and readings, and the verdict on a figure."""
+
+import math
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from paperfigs import project
+
+# Number of standard errors by which a criterion must be met or missed. With normal
+# errors, the status of a run is wrong by chance with a probability below 0.14%.
+STANDARD_ERRORS = 3.0
+CRITERIA = {
+    "at_least": "at least {:g}",
+    "at_most": "at most {:g}",
+    "within": "within {0[0]:g} to {0[1]:g}",
+}
+_WRITTEN = {"varies": "varying", "open": "open", "calibrated": "calibrated"}
+_OPPOSITE = {"holds": "differs", "differs": "holds"}
+_MARKS = {"holds": "●", "differs": "○"}  # others: "◐"
+
+
+def path(figure: str) -> Path:
+    """File with the runs of a figure with other seeds and readings."""
+    folder = project.paper_folder(figure.split("/")[0])
+    return folder.parents[1] / "figures" / "robust" / f"{figure}.json"
+
+
+def runs(figure: str) -> dict[str, list[dict[str, Any]]]:
+    """Read the runs of a figure, under "seeds" and "readings"."""
+    if not path(figure).exists():
+        return {"seeds": [], "readings": []}
+    return {kind: project.entry(path(figure), kind) for kind in ("seeds", "readings")}
+
+
+def status(measured: float | None, stderr: float | None, claim: dict[str, Any]) -> str:
+    """Whether one measurement meets the criterion of a claim.
+
+    Parameters
+    ----------
+    measured : float or None
+        The measurement; None or NaN if there is none.
+    stderr : float or None
+        Its standard error; None or infinite if unknown.
+    claim : dict
+        One of `paperfigs.project.claims`.
+
+    Returns
+    -------
+    str
+        "holds" or "differs" if the criterion is met or missed by three standard
+        errors, otherwise "on the border"; "not measured" without a measurement;
+        "number" without a criterion.
+    """
+    low, high = project.limits(claim)
+    if measured is None or not math.isfinite(measured) or math.isnan(stderr or 0):
+        return "not measured"
+    if not CRITERIA.keys() & claim.keys():
+        return "number"
+    slack = STANDARD_ERRORS * (math.inf if stderr is None else stderr)
+    if low + slack <= measured <= high - slack:
+        return "holds"
+    if measured < low - slack or measured > high + slack:
+        return "differs"
+    return "on the border"
+
+
+def assess(figure: str) -> list[dict[str, Any]]:
+    """List the claims about a figure with what all runs say of them.
+
+    Parameters
+    ----------
+    figure : str
+        Figure id.
+
+    Returns
+    -------
+    list of dict
+        Empty if the figure has not been built. A claim has the entries of
+        `paperfigs.project.claims`, and: `values`, the measurements of all seeds;
+        `measured` and `stderr`, their mean and its error; `here`, the status of
+        `over_seeds`; `readings`, the measurement and the status of each other
+        reading, by setting and value; `decides`, a text for each setting that
+        decides the status.
+    """
+    built = path(figure).parents[2] / f"{figure}.json"
+    if not built.exists():
+        return []
+    first_seed = {"claims": project.entry(built, "claims")}
+    record = runs(figure)
+    assessed = []
+    for name, claim in project.claims(figure).items():
+        seeds = _measurements(record["seeds"], name)
+        seeds = seeds or _measurements([first_seed], name)
+        claim = {"where": "", "reason": "", "readings": {}} | claim
+        claim |= over_seeds(seeds, claim)
+        if not seeds and "declared" in claim:
+            claim["here"] = claim["declared"]
+        for run in record["readings"]:
+            for one in _measurements([run], name):
+                word = status(one["measured"], one["stderr"], claim)
+                setting = claim["readings"].setdefault(run["setting"], {})
+                setting[text(run["value"])] = one | {"status": word}
+        claim["decides"] = _deciding(figure, claim)
+        assessed.append(claim)
+    return assessed
+
+
+def _measurements(runs, name):
+    """The measurements of a claim in some runs."""
+    found = [one for run in runs for one in run["claims"] if one["id"] == name]
+    return [one for one in found if one["measured"] is not None]
+
+
+def over_seeds(found: list[dict[str, Any]], claim: dict[str, Any]) -> dict[str, Any]:
+    """Join the measurements of one claim by runs with different seeds.
+
+    Parameters
+    ----------
+    found : list of dict
+        `measured` and `stderr` of each run.
+    claim : dict
+        One of `paperfigs.project.claims`.
+
+    Returns
+    -------
+    dict
+        `values`; `measured`, their mean; `stderr`, its standard error by the spread
+        over seeds or by the errors within them, whichever is larger; `median`, the
+        mean of the medians, if there are any; `here`: "holds" or "differs" if the
+        mean meets or misses the criterion by three standard errors and no seed says
+        the opposite, else "varies".
+    """
+    if not found:
+        none = dict.fromkeys(("measured", "stderr", "median"))
+        return none | {"values": [], "here": "not measured"}
+    values = np.array([one["measured"] for one in found])
+    errors = [math.inf if one["stderr"] is None else one["stderr"] for one in found]
+    spread = 0.0
+    if len(values) > 1:
+        spread = values.std(ddof=1)
+    within = math.sqrt(np.mean(np.square(errors)))
+    stderr = max(spread, within) / math.sqrt(len(values))
+    here = status(values.mean(), stderr, claim)
+    single = [status(*one, claim) for one in zip(values, errors, strict=True)]
+    if here == "on the border" or _OPPOSITE.get(here) in single:
+        here = "varies"
+    median = None
+    if "median" in found[0]:
+        median = np.mean([one["median"] for one in found])
+    joined = {"values": values.tolist(), "measured": values.mean(), "stderr": stderr}
+    return joined | {"median": median, "here": here}
+
+
+def _deciding(figure, claim):
+    """A text for each setting with which the status turns round."""
+    texts = []
+    for name, others in claim["readings"].items():
+        ours = project.settings()[figure]["free"][name]["ours"]
+        by_value = {text(ours): claim["here"]}
+        by_value |= {value: one["status"] for value, one in others.items()}
+        if {"holds", "differs"} <= set(by_value.values()):
+            lists = []
+            for word in ("holds", "differs"):
+                values = [value for value in by_value if by_value[value] == word]
+                lists.append(f"{word} with {' / '.join(values)}")
+            texts.append(f"`{name}` decides: {', '.join(lists)}")
+    return texts
+
+
+def text(value: Any) -> str:
+    """Write the value of a setting, which may be of several parameters."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} = {one}" for name, one in value.items())
+    return str(value)
+
+
+def judge(claims: list[dict[str, Any]]) -> str:
+    """Give the verdict on a figure by the paper's claims about it.
+
+    Headline claims decide: those of the abstract, the introduction, the caption or
+    the conclusion. If there are none, all claims do. Our own claims do not count. If
+    there are no others, the verdict is the number of our claims that hold.
+
+    Parameters
+    ----------
+    claims : list of dict
+        Result of `assess`.
+
+    Returns
+    -------
+    str
+        "not built" without a record; "open" if no claim can be tested; "reproduced"
+        if all claims that decide hold; "not reproduced" if one differs and none
+        holds; "in part (varies)" if one varies and none differs; else "in part".
+    """
+    if not claims:
+        return "not built"
+    words = [claim["here"] for claim in of_paper(claims)]
+    if not words:
+        n_hold = [claim["here"] for claim in claims].count("holds")
+        return f"{n_hold} of {len(claims)} claims of ours hold"
+    if not {"holds", "differs", "varies"} & set(words):
+        return "open"
+    headline = [claim["here"] for claim in of_paper(claims) if "headline" in claim]
+    decide = set(headline or words)
+    if decide == {"holds"}:
+        return "reproduced"
+    if "differs" in decide and "holds" not in decide:
+        return "not reproduced"
+    if "varies" in decide and "differs" not in decide:
+        return "in part (varies)"
+    return "in part"
+
+
+def of_paper(claims: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The claims that a paper makes and that a criterion judges."""
+    return [c for c in claims if "ours" not in c and c["here"] != "number"]
+
+
+def fraction(claims: list[dict[str, Any]]) -> str:
+    """Write how many of the papers' claims hold: "4 of 5 hold, 1 open"."""
+    counts = Counter(claim["here"] for claim in of_paper(claims))
+    parts = [f"{counts['holds']} of {counts.total()} hold"]
+    for word, written in _WRITTEN.items():
+        if counts[word]:
+            parts.append(f"{counts[word]} {written}")
+    return ", ".join(parts)
+
+
+def general(claim: dict[str, Any]) -> str:
+    """Write in how many readings a claim holds, and what decides; empty for one."""
+    words = [claim["here"]]
+    for others in claim["readings"].values():
+        words += [one["status"] for one in others.values()]
+    if len(words) == 1:
+        return ""
+    marks = "".join(_MARKS.get(word, "◐") for word in words)
+    count = f"{words.count('holds')} of {len(words)}"
+    return ". ".join([f"{marks} {count}", *claim["decides"]])
