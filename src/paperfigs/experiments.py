@@ -205,6 +205,7 @@ def corrupt(
     corruption: ArrayLike,
     *,
     least_precision: float = 0.01,
+    one_noise: bool = False,
     rng: Any = None,
 ) -> list[SignalledPages]:
     r"""Add noise to the believed precision and recall of signals.
@@ -219,7 +220,8 @@ def corrupt(
     :math:`\alpha' = (1 - recall') \Delta`, :math:`\gamma' = recall' \Delta /
     precision'` and :math:`\nu' = \gamma' (1 - precision')`. Corrected: the paper
     prints the second formula without the factor p of the noise. Our reading: the two
-    noises are independent, although the draft writes one letter.
+    noises are independent, although the draft writes one letter; with `one_noise` they
+    are the same.
 
     Parameters
     ----------
@@ -230,6 +232,8 @@ def corrupt(
     least_precision : float, default 0.01
         Lower values are raised to it, because the believed rate of false signals
         grows without bound as the precision goes to 0. Our choice.
+    one_noise : bool, default False
+        Whether a page has the same noise in precision and recall.
     rng : None, int or Generator, optional
         Draws the noise, which is the same for all shares.
 
@@ -241,6 +245,8 @@ def corrupt(
     """
     corruption = np.atleast_1d(checks.numbers("corruption", corruption, 0.0, 1.0))
     noise = np.random.default_rng(rng).random((2, pages.recall.size))
+    if one_noise:
+        noise[1] = noise[0]
     precision = np.nan_to_num(pages.precision)
     return [
         SignalledPages.from_precision(

@@ -196,6 +196,13 @@ def test_corrupted_beliefs_keep_change_rates_and_the_least_precision():
         assert (believed.precision[believed.recall > 0] > 0.4 - 1e-12).all()
 
 
+def test_precision_and_recall_may_have_one_noise():
+    pages = SignalledPages.from_precision(0.7, [1.0, 2.0], precision=0.5, recall=0.5)
+    for one_noise in (True, False):
+        (noise,) = corrupt(pages, 1.0, one_noise=one_noise, rng=1)
+        assert np.allclose(noise.precision, noise.recall) == one_noise
+
+
 def test_corruption_is_a_share():
     with pytest.raises(ValueError, match=r"corruption must be in \[0, 1\], got 1.5"):
         corrupt(SignalledPages(0.7, [1.0]), [0.5, 1.5])
