@@ -90,6 +90,7 @@ def assess(figure: str) -> list[dict[str, Any]]:
         return []
     first_seed = {"claims": project.entry(built, "claims")}
     record = runs(figure)
+    free = project.settings().get(figure, {}).get("free", {})
     assessed = []
     for name, claim in project.claims(figure).items():
         seeds = _measurements(record["seeds"], name)
@@ -99,11 +100,13 @@ def assess(figure: str) -> list[dict[str, Any]]:
         if not seeds and "declared" in claim:
             claim["here"] = claim["declared"]
         for run in record["readings"]:
+            if run["setting"] not in free:  # any more
+                continue
             for one in _measurements([run], name):
                 word = status(one["measured"], one["stderr"], claim)
                 setting = claim["readings"].setdefault(run["setting"], {})
                 setting[text(run["value"])] = one | {"status": word}
-        claim["decides"] = _deciding(figure, claim)
+        claim["decides"] = _deciding(free, claim)
         assessed.append(claim)
     return assessed
 
@@ -154,12 +157,11 @@ def over_seeds(found: list[dict[str, Any]], claim: dict[str, Any]) -> dict[str, 
     return joined | {"median": median, "here": here}
 
 
-def _deciding(figure, claim):
+def _deciding(free, claim):
     """A text for each setting with which the status turns round."""
     texts = []
     for name, others in claim["readings"].items():
-        ours = project.settings()[figure]["free"][name]["ours"]
-        by_value = {text(ours): claim["here"]}
+        by_value = {text(free[name]["ours"]): claim["here"]}
         by_value |= {value: one["status"] for value, one in others.items()}
         if {"holds", "differs"} <= set(by_value.values()):
             lists = []
