@@ -84,23 +84,23 @@ def run(
     """
     todo = {}
     seconds = {}
-    for figure, notebook in build.select(ids).items():
-        if figure.startswith("beyond/"):  # no claims of a paper
-            continue
-        runs = plan(figure, notebook)
-        missing = [
-            wanted
-            for wanted in runs["seeds"] + runs["readings"]
-            if force or not _find(figure, wanted)
-        ]
-        if not missing:  # the record may have readings that are no longer listed
-            _enter(figure, notebook)
-        for wanted in missing:
-            name = f"{figure} {wanted['setting']} {wanted['value']}"
-            todo[name] = figure, notebook, wanted
-            seconds[name] = build.expected_seconds(figure)
     root = project.root()
     with build.prepared():
+        for figure, notebook in build.select(ids).items():
+            if figure.startswith("beyond/"):  # no claims of a paper
+                continue
+            runs = plan(figure, notebook)
+            missing = [
+                wanted
+                for wanted in runs["seeds"] + runs["readings"]
+                if force or not _find(figure, wanted)
+            ]
+            if not missing:  # the record may have readings that are no longer listed
+                _enter(figure, notebook)
+            for wanted in missing:
+                name = f"{figure} {wanted['setting']} {wanted['value']}"
+                todo[name] = figure, notebook, wanted
+                seconds[name] = build.expected_seconds(figure)
         errors = build.run_all(todo, lambda job: _run(*job), jobs, seconds)
         report.write()
         plot = "claims.ipynb"
