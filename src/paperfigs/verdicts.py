@@ -202,8 +202,8 @@ def judge(claims: list[dict[str, Any]]) -> str:
         return "not built"
     words = [claim["here"] for claim in of_paper(claims)]
     if not words:
-        n_hold = [claim["here"] for claim in claims].count("holds")
-        return f"{n_hold} of {len(claims)} claims of ours hold"
+        ours = [claim["here"] for claim in claims if "ours" in claim]
+        return f"{ours.count('holds')} of {len(ours)} claims of ours hold"
     if not {"holds", "differs", "varies"} & set(words):
         return "open"
     headline = [claim["here"] for claim in of_paper(claims) if "headline" in claim]
@@ -237,7 +237,7 @@ def general(claim: dict[str, Any]) -> str:
     words = [claim["here"]]
     for others in claim["readings"].values():
         words += [one["status"] for one in others.values()]
-    if len(words) == 1:
+    if len(words) == 1 or "number" in words:
         return ""
     marks = "".join(_MARKS.get(word, "◐") for word in words)
     count = f"{words.count('holds')} of {len(words)}"
