@@ -25,7 +25,7 @@ _MARKS = {"holds": "●", "differs": "○"}  # others: "◐"
 def path(figure: str) -> Path:
     """File with the runs of a figure with other seeds and readings."""
     folder = project.paper_folder(figure.split("/")[0])
-    return folder.parents[1] / "figures" / "robust" / f"{figure}.json"
+    return folder.parent.parent / "figures" / "robust" / f"{figure}.json"
 
 
 def runs(figure: str) -> dict[str, list[dict[str, Any]]]:
