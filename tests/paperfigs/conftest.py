@@ -6,6 +6,8 @@ import nbformat
 import pytest
 import yaml
 
+from paperfigs import build, traces
+
 PARAMETERS = "n = 5\nrates = [0.5, 1.0]\nseed = None\noutput_dir = None"
 
 
@@ -97,3 +99,16 @@ def measurements(found):
 def checkout(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return Checkout(tmp_path)
+
+
+@pytest.fixture
+def packages(checkout, monkeypatch):
+    """The checkout with packages, data and a lock file in place of the project's."""
+    for name in ("paperlib", "paperfigs", "recrawl"):
+        checkout.write(f"src/{name}/__init__.py", '"""Doc."""\nx = 1  # one\n')
+    checkout.write("data/trace.csv", "1\n")
+    checkout.write(".ci/requirements.lock", "numpy==1\n")
+    source = checkout.root / "src/paperfigs/build.py"
+    monkeypatch.setattr(build, "__file__", str(source))
+    monkeypatch.setattr(traces, "DATA", checkout.root / "data")
+    return checkout

@@ -21,7 +21,7 @@ import psutil
 import pytest
 import yaml
 
-from paperfigs import build, cli, project, traces
+from paperfigs import build, cli, project
 
 ALL = ["a/fig1", "a/fig2", "b/fig1"]
 AT_LEAST = {"id": "one", "at_least": 0}
@@ -62,19 +62,8 @@ class StandIn:
 
 
 @pytest.fixture
-def packages(tmp_path, monkeypatch):
-    """A folder with three packages in place of those of the project."""
-    for name in ("paperlib", "paperfigs", "recrawl"):
-        folder = tmp_path / "src" / name
-        folder.mkdir(parents=True)
-        (folder / "__init__.py").write_text('"""Doc."""\nx = 1  # one\n')
-
-    monkeypatch.setattr(build, "__file__", str(tmp_path / "src/paperfigs/build.py"))
-    return tmp_path / "src"
-
-
-@pytest.fixture
-def stand_in(checkout, packages, monkeypatch):
+def stand_in(packages, monkeypatch):
+    checkout = packages
     checkout.notebook("a/fig1_one", "from paperfigs import plotting, traces")
     checkout.notebook(
         "a/fig2_two",
@@ -85,9 +74,6 @@ def stand_in(checkout, packages, monkeypatch):
     for figure in ALL:
         checkout.claims(figure, AT_LEAST)
     checkout.write("notebooks/paper.yaml", "a/fig2: {paper: {n: 7}}\n")
-    checkout.write(".ci/requirements.lock", "numpy==1\n")
-    checkout.write("data/trace.csv", "1\n")
-    monkeypatch.setattr(traces, "DATA", checkout.root / "data")
     stand_in = StandIn()
     monkeypatch.setattr(build, "execute", stand_in)
     stand_in.checkout = checkout
