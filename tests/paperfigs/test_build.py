@@ -221,9 +221,10 @@ def environments(stand_in, monkeypatch):
 
 
 def test_every_state_of_the_packages_has_its_own_compiled_functions(
-    stand_in, environments
+    stand_in, environments, monkeypatch
 ):
     """Numba does not see that a function which is called elsewhere has changed."""
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     own = dict(os.environ)
     for text in ("x = 2", "x = 3", "x = 2"):
         stand_in.checkout.write("src/paperlib/__init__.py", text)
@@ -399,6 +400,10 @@ def test_the_command_builds_lists_and_verifies(stand_in, capsys):
     given = ["-p", "n", "3", "-p", "rates", "[1, 2]", "--jobs", "1"]
     assert cli.main(["build", "a/fig1", *given]) == 0
     assert stand_in.parameters["a/fig1"] == {"n": 3, "rates": [1, 2]}
+    capsys.readouterr()
+    assert cli.main(["list", "b"]) == 0
+    listed = capsys.readouterr().out
+    assert " ".join(listed.split()) == "b/fig1 not built Figure 1: a title"
     assert cli.main(["build"]) == 0
     assert cli.main(["verify", "a"]) == 0
     assert "2 of 2 as in" in capsys.readouterr().out

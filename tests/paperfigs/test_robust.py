@@ -3,6 +3,7 @@
 import json
 import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -39,6 +40,7 @@ class StandIn:
             assert output_dir == str(self.checkout.root / "figures")
             self.plots += 1
             return
+        assert Path(output_dir).parent == self.checkout.root / "build"
         figure = f"{notebook.parent.name}/{notebook.stem.split('_')[0]}"
         self.calls.append((figure, parameters))
         self.during()

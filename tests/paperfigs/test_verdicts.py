@@ -1,10 +1,11 @@
 """Verdicts: the status over seeds and readings, and the rule for a figure."""
 
 import math
+from pathlib import Path
 
 import pytest
 
-from paperfigs import verdicts
+from paperfigs import project, verdicts
 
 AT_LEAST_1 = {"id": "one", "at_least": 1.0}
 
@@ -111,6 +112,12 @@ def test_without_a_build_there_is_nothing_to_assess(checkout):
     checkout.robust("a/fig1", seeds=[{"one": 2.0}])
     assert verdicts.assess("a/fig1") == []
     assert verdicts.runs("a/fig2") == {"seeds": [], "readings": []}
+
+
+def test_a_notebook_at_the_root_of_a_disk_has_no_record(monkeypatch):
+    monkeypatch.setattr(project, "paper_folder", lambda paper: Path(f"/{paper}"))
+    record = Path("/figures/robust/a-paper/fig1.json")
+    assert verdicts.path("a-paper/fig1") == record
 
 
 def test_the_seeds_decide_and_without_them_the_build_does(checkout):
