@@ -50,6 +50,12 @@ def _read(path):
     return json.loads(path.read_text())
 
 
+def _record(figure):
+    path = ROOT / "figures" / f"{figure}.json"
+    assert path.exists(), f"`paperfigs build {figure}` makes the record"
+    return _read(path)
+
+
 def _code(cells):
     return ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
 
@@ -170,7 +176,7 @@ def test_parameters_are_numbers_texts_and_lists(path):
 @pytest.mark.slow
 @each_figure
 def test_paper_parameters_and_record_agree(figure):
-    record = json.loads((ROOT / "figures" / f"{figure}.json").read_text())
+    record = _record(figure)
     defaults = project.defaults(FIGURES[figure])
     expected = defaults | project.paper_parameters().get(figure, {})
     assert record["parameters"] == {
@@ -192,7 +198,10 @@ def test_settings_are_those_of_figures():
 
 @each_figure_of_a_paper
 def test_settings_that_a_paper_leaves_open_have_our_value_and_other_values(figure):
-    """Ours is that of the build: a value, or a mapping of several parameters."""
+    """Ours is that of the build: a value, or a mapping of several parameters.
+
+    The mapping may leave out those that change only with one that it has.
+    """
     entries = SETTINGS.get(figure, {})
     values = project.defaults(FIGURES[figure]) | entries.get("paper", {})
     for name, setting in entries.get("free", {}).items():
@@ -204,10 +213,17 @@ def test_settings_that_a_paper_leaves_open_have_our_value_and_other_values(figur
             changes.append(other if isinstance(other, dict) else {name: other})
         changed = set().union(*changes)
         assert changed <= values.keys(), f"{name}: a parameter that is not there"
-        ours = {parameter: values[parameter] for parameter in changed}
-        assert setting["ours"] == (ours[name] if changed == {name} else ours), name
+        ours = setting["ours"]
+        if not isinstance(ours, dict):
+            ours = {name: ours}
+        assert ours.keys() <= changed, f"{name}: ours names what no other changes"
+        of_build = {parameter: values[parameter] for parameter in ours}
+        assert ours == of_build, f"{name}: ours is not that of the build"
         for change in changes:
-            assert ours | change != ours, f"{name}: {change} is ours"
+            other = {
+                parameter: change.get(parameter, ours[parameter]) for parameter in ours
+            }
+            assert other != ours, f"{name}: {change} is ours"
 
 
 @each_figure_of_a_paper
@@ -263,7 +279,7 @@ def test_headline_claims_are_those_that_a_paper_states_in_a_prominent_place(figu
 
 @each_figure
 def test_every_claim_is_measured(figure):
-    record = json.loads((ROOT / "figures" / f"{figure}.json").read_text())
+    record = _record(figure)
     claims, measured = project.claims(figure), record["claims"]
     assert claims, "every figure measures at least one claim"
     entries = project.about(figure)["claims"]
@@ -288,7 +304,7 @@ def test_what_does_not_hold_or_depends_on_a_setting_has_a_reason(figure):
 @each_figure
 def test_recorded_statuses_follow_from_the_criteria(figure):
     """So that a criterion which is changed, or turned round, is seen."""
-    build = json.loads((ROOT / "figures" / f"{figure}.json").read_text())
+    build = _record(figure)
     record = verdicts.runs(figure)
     claims = project.claims(figure)
     for run in [build, *record["seeds"], *record["readings"]]:
