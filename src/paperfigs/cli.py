@@ -19,8 +19,10 @@ def _list(ids):
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     for figure, notebook in build.select(ids).items():
         claims = verdicts.assess(figure)
-        word = f"{verdicts.judge(claims)}: {verdicts.fraction(claims)}"
-        print(f"{figure:22}{word:48}{project.title(notebook)}")
+        word = verdicts.judge(claims)
+        if verdicts.of_paper(claims):
+            word = f"{word}: {verdicts.fraction(claims)}"
+        print(f"{figure:22}{word:48} {project.title(notebook)}")
 
 
 def _download(**options):

@@ -157,7 +157,9 @@ class Page:
             place = claim["where"]
         if "headline" in claim:
             place = f"{place}; headline: {claim['headline']}"
-        criterion = f"{ledger.criterion(claim)}. {claim.get('why', '')}"
+        criterion = ledger.criterion(claim)
+        if criterion:
+            criterion += f". {claim.get('why', '')}"
         if "when" in claim:
             criterion += f" {_WHEN[claim['when']]} ({claim.get('set')})."
         measured = ledger.measurement(claim)

@@ -84,17 +84,23 @@ def run(
     """
     todo = {}
     seconds = {}
-    for figure, notebook in build.select(ids).items():
-        if figure.startswith("beyond/"):  # no claims of a paper
-            continue
-        runs = plan(figure, notebook)
-        for wanted in runs["seeds"] + runs["readings"]:
-            if force or not _find(figure, wanted):
+    root = project.root()
+    with build.prepared():
+        for figure, notebook in build.select(ids).items():
+            if figure.startswith("beyond/"):  # no claims of a paper
+                continue
+            runs = plan(figure, notebook)
+            missing = [
+                wanted
+                for wanted in runs["seeds"] + runs["readings"]
+                if force or not _find(figure, wanted)
+            ]
+            if not missing:  # the record may have readings that are no longer listed
+                _enter(figure, notebook)
+            for wanted in missing:
                 name = f"{figure} {wanted['setting']} {wanted['value']}"
                 todo[name] = figure, notebook, wanted
                 seconds[name] = build.expected_seconds(figure)
-    root = project.root()
-    with build.prepared():
         errors = build.run_all(todo, lambda job: _run(*job), jobs, seconds)
         report.write()
         plot = "claims.ipynb"
@@ -116,7 +122,7 @@ def _find(figure, wanted):
 
 
 def _run(figure, notebook, wanted):
-    """Run a notebook, and enter its claims into the record of the figure."""
+    """Run a notebook, and enter its claims into the record of its figure."""
     began = time.monotonic()
     code = build.checksum_of_code()
     with tempfile.TemporaryDirectory(dir=project.root() / "build") as folder:
@@ -126,12 +132,19 @@ def _run(figure, notebook, wanted):
     if build.checksum_of_code() != code:
         raise project.BuildError("the code was edited during the run; repeat it")
     seconds = round(time.monotonic() - began)
-    new = wanted | {"seconds": seconds, "claims": claims}
+    _enter(figure, notebook, wanted, {"seconds": seconds, "claims": claims})
+
+
+def _enter(figure, notebook, wanted=None, results=None):
+    """Write the record of a figure in the order of the plan, with a new run."""
     with _WRITING:
         record = {}
         for kind, listed in plan(figure, notebook).items():
             record[kind] = []
             for one in listed:
-                record[kind] += [new] if one == wanted else _find(figure, one)
+                if one == wanted:
+                    record[kind].append(wanted | results)
+                else:
+                    record[kind] += _find(figure, one)
         text = json.dumps(record, ensure_ascii=False, indent=1)
         write_atomic(verdicts.path(figure), text + "\n")

@@ -25,7 +25,7 @@ _MARKS = {"holds": "●", "differs": "○"}  # others: "◐"
 def path(figure: str) -> Path:
     """File with the runs of a figure with other seeds and readings."""
     folder = project.paper_folder(figure.split("/")[0])
-    return folder.parents[1] / "figures" / "robust" / f"{figure}.json"
+    return folder.parent.parent / "figures" / "robust" / f"{figure}.json"
 
 
 def runs(figure: str) -> dict[str, list[dict[str, Any]]]:
@@ -90,6 +90,7 @@ def assess(figure: str) -> list[dict[str, Any]]:
         return []
     first_seed = {"claims": project.entry(built, "claims")}
     record = runs(figure)
+    free = project.settings().get(figure, {}).get("free", {})
     assessed = []
     for name, claim in project.claims(figure).items():
         seeds = _measurements(record["seeds"], name)
@@ -99,11 +100,13 @@ def assess(figure: str) -> list[dict[str, Any]]:
         if not seeds and "declared" in claim:
             claim["here"] = claim["declared"]
         for run in record["readings"]:
+            if run["setting"] not in free:  # any more
+                continue
             for one in _measurements([run], name):
                 word = status(one["measured"], one["stderr"], claim)
                 setting = claim["readings"].setdefault(run["setting"], {})
                 setting[text(run["value"])] = one | {"status": word}
-        claim["decides"] = _deciding(figure, claim)
+        claim["decides"] = _deciding(free, claim)
         assessed.append(claim)
     return assessed
 
@@ -154,12 +157,11 @@ def over_seeds(found: list[dict[str, Any]], claim: dict[str, Any]) -> dict[str, 
     return joined | {"median": median, "here": here}
 
 
-def _deciding(figure, claim):
+def _deciding(free, claim):
     """A text for each setting with which the status turns round."""
     texts = []
     for name, others in claim["readings"].items():
-        ours = project.settings()[figure]["free"][name]["ours"]
-        by_value = {text(ours): claim["here"]}
+        by_value = {text(free[name]["ours"]): claim["here"]}
         by_value |= {value: one["status"] for value, one in others.items()}
         if {"holds", "differs"} <= set(by_value.values()):
             lists = []
@@ -200,8 +202,8 @@ def judge(claims: list[dict[str, Any]]) -> str:
         return "not built"
     words = [claim["here"] for claim in of_paper(claims)]
     if not words:
-        n_hold = [claim["here"] for claim in claims].count("holds")
-        return f"{n_hold} of {len(claims)} claims of ours hold"
+        ours = [claim["here"] for claim in claims if "ours" in claim]
+        return f"{ours.count('holds')} of {len(ours)} claims of ours hold"
     if not {"holds", "differs", "varies"} & set(words):
         return "open"
     headline = [claim["here"] for claim in of_paper(claims) if "headline" in claim]
@@ -235,7 +237,7 @@ def general(claim: dict[str, Any]) -> str:
     words = [claim["here"]]
     for others in claim["readings"].values():
         words += [one["status"] for one in others.values()]
-    if len(words) == 1:
+    if len(words) == 1 or "number" in words:
         return ""
     marks = "".join(_MARKS.get(word, "◐") for word in words)
     count = f"{words.count('holds')} of {len(words)}"

@@ -1,8 +1,12 @@
 """A small checkout of the project in a temporary folder, which is the working one."""
 
+import json
+
 import nbformat
 import pytest
 import yaml
+
+from paperfigs import build, traces
 
 PARAMETERS = "n = 5\nrates = [0.5, 1.0]\nseed = None\noutput_dir = None"
 
@@ -54,8 +58,57 @@ class Checkout:
         content |= {"about": about, name: {"claims": claims}}
         self.write(path, yaml.safe_dump(content))
 
+    def settings(self, **by_figure):
+        """Settings in ``paper.yaml``; `a_fig1` stands for a/fig1."""
+        content = {name.replace("_", "/"): one for name, one in by_figure.items()}
+        self.write("notebooks/paper.yaml", yaml.safe_dump(content))
+
+    def built(self, figure, **measured):
+        """The record of a build: claims with a measurement and its error."""
+        record = {"figure": figure, "claims": measurements(measured)}
+        self.write(f"figures/{figure}.json", json.dumps(record))
+
+    def robust(self, figure, seeds=(), readings=()):
+        """The record of `paperfigs robust`: measurements by seed and by reading.
+
+        A seed is a dictionary as `built` takes it; a reading has the setting, the
+        value, and such a dictionary.
+        """
+        record = {"seeds": [], "readings": []}
+        for seed, measured in enumerate(seeds, start=11):
+            run = {"setting": "seed", "value": seed, "parameters": {"n_runs": 1500}}
+            record["seeds"].append(run | {"claims": measurements(measured)})
+        for setting, value, measured in readings:
+            run = {"setting": setting, "value": value, "parameters": {}}
+            record["readings"].append(run | {"claims": measurements(measured)})
+        self.write(f"figures/robust/{figure}.json", json.dumps(record))
+
+
+def measurements(found):
+    """Entries of a record, by id: a value without error, or value and error."""
+    claims = []
+    for name, value in found.items():
+        if not isinstance(value, tuple):
+            value = value, 0.0
+        keys = "measured", "stderr", "median"
+        claims.append({"id": name} | dict(zip(keys, value, strict=False)))
+    return claims
+
 
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return Checkout(tmp_path)
+
+
+@pytest.fixture
+def packages(checkout, monkeypatch):
+    """The checkout with packages, data and a lock file in place of the project's."""
+    for name in ("paperlib", "paperfigs", "recrawl"):
+        checkout.write(f"src/{name}/__init__.py", '"""Doc."""\nx = 1  # one\n')
+    checkout.write("data/trace.csv", "1\n")
+    checkout.write(".ci/requirements.lock", "numpy==1\n")
+    source = checkout.root / "src/paperfigs/build.py"
+    monkeypatch.setattr(build, "__file__", str(source))
+    monkeypatch.setattr(traces, "DATA", checkout.root / "data")
+    return checkout

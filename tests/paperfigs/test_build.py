@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -18,8 +19,9 @@ import nbformat
 import numpy as np
 import psutil
 import pytest
+import yaml
 
-from paperfigs import build, cli, project, traces
+from paperfigs import build, cli, project
 
 ALL = ["a/fig1", "a/fig2", "b/fig1"]
 AT_LEAST = {"id": "one", "at_least": 0}
@@ -60,19 +62,8 @@ class StandIn:
 
 
 @pytest.fixture
-def packages(tmp_path, monkeypatch):
-    """A folder with three packages in place of those of the project."""
-    for name in ("paperlib", "paperfigs", "recrawl"):
-        folder = tmp_path / "src" / name
-        folder.mkdir(parents=True)
-        (folder / "__init__.py").write_text('"""Doc."""\nx = 1  # one\n')
-
-    monkeypatch.setattr(build, "__file__", str(tmp_path / "src/paperfigs/build.py"))
-    return tmp_path / "src"
-
-
-@pytest.fixture
-def stand_in(checkout, packages, monkeypatch):
+def stand_in(packages, monkeypatch):
+    checkout = packages
     checkout.notebook("a/fig1_one", "from paperfigs import plotting, traces")
     checkout.notebook(
         "a/fig2_two",
@@ -82,10 +73,7 @@ def stand_in(checkout, packages, monkeypatch):
     checkout.notebook("b/fig1_three", "import numpy, recrawl.science")
     for figure in ALL:
         checkout.claims(figure, AT_LEAST)
-    checkout.write("notebooks/paper.yaml", "a/fig2: {n: 7}\n")
-    checkout.write(".ci/requirements.lock", "numpy==1\n")
-    checkout.write("data/trace.csv", "1\n")
-    monkeypatch.setattr(traces, "DATA", checkout.root / "data")
+    checkout.write("notebooks/paper.yaml", "a/fig2: {paper: {n: 7}}\n")
     stand_in = StandIn()
     monkeypatch.setattr(build, "execute", stand_in)
     stand_in.checkout = checkout
@@ -101,7 +89,7 @@ def test_builds_everything_at_the_papers_parameters_and_then_nothing(stand_in, c
     assert there == {f"fig{i}{suffix}" for i in (1, 2) for suffix in SUFFIXES}
     assert stand_in.run() == []
     assert "3 up to date, 0 built" in capsys.readouterr().out
-    assert "| [a](figures/README.md#a) | 2 | 2 |" in (root / "README.md").read_text()
+    assert "| 2 | 2 | 0 | 0 | 0 | 2 of 2 hold |" in (root / "README.md").read_text()
     assert (root / "README.md").read_text().endswith("<!-- /claims -->\nend\n")
 
 
@@ -123,6 +111,12 @@ def write(name, text):
     return lambda made: made.write(name, text)
 
 
+def settings(others):
+    """Settings of other figures than a/fig2, which keeps its own."""
+    text = yaml.safe_dump({"a/fig2": {"paper": {"n": 7}}} | others)
+    return write("notebooks/paper.yaml", text)
+
+
 def stamps(text):
     return lambda made: [
         path.write_text(text)
@@ -134,13 +128,14 @@ def stamps(text):
     ("change", "rebuilt"),
     [
         (code("print(seed + 1)"), ["a/fig2"]),
-        (write("notebooks/paper.yaml", "a/fig1: {n: 9}\na/fig2: {n: 7}"), ["a/fig1"]),
+        (settings({"a/fig1": {"paper": {"n": 9}}}), ["a/fig1"]),
+        (settings({"b/fig1": {"seconds": 9, "free": {}, "robust": {"n": 1}}}), []),
         (write("notebooks/paper.yaml", ""), ["a/fig2"]),
         (write(".ci/requirements.lock", "numpy==2\n"), ALL),
-        (write("data/trace.csv", "2\n"), ["a/fig1"]),
+        (write("data/trace.csv", "2\n"), ALL),
         (write("src/paperlib/new.py", "x = 1"), ALL),
-        (write("src/paperfigs/paper.mplstyle", "font.size: 8"), ["a/fig1", "a/fig2"]),
-        (write("src/recrawl/__init__.py", "x = 2"), ["b/fig1"]),
+        (write("src/paperfigs/paper.mplstyle", "font.size: 8"), ALL),
+        (write("src/recrawl/__init__.py", "x = 2"), ALL),
         (lambda made: made.claims("b/fig1", {"id": "one", "at_most": 9}), ["b/fig1"]),
         (write("figures/b/fig1.svg", "damaged"), ["b/fig1"]),
         (lambda made: (made.root / "figures/b/fig1.npz").unlink(), ["b/fig1"]),
@@ -154,8 +149,7 @@ def stamps(text):
         (stamps('{"state": [], "seconds": Infinity}'), ALL),
         (prose, []),
         (lambda made: made.claims("b/fig1", AT_LEAST | {"says": "New."}), []),
-        (write("src/paperlib/__init__.py", '"""Other."""\n# more\nx = 1\n'), []),
-        (write("src/paperlib/__init__.py", '"""Doc."""\nx = "one"\n'), ALL),
+        (write("src/paperlib/__init__.py", '"""Other."""\n# more\nx = 1\n'), ALL),
         (write("src/paperlib/notes.txt", "for readers"), []),
         (write("README.md", "<!-- claims -->\n<!-- /claims -->\n"), []),
     ],
@@ -168,39 +162,23 @@ def test_rebuilds_what_changed_and_nothing_else(stand_in, monkeypatch, change, r
     assert stand_in.run() == []
 
 
-@pytest.mark.parametrize("cell", ["%time print(seed)", "!ls"])
-def test_a_notebook_with_a_magic_command_may_use_anything(stand_in, cell):
-    code(cell)(stand_in.checkout)
-    for name in ("src/recrawl/__init__.py", "data/trace.csv"):
-        stand_in.run()
-        stand_in.checkout.write(name, "x = 3")
-        assert "a/fig2" in stand_in.run()
-
-
-def criteria(made):
-    made.claims("b/fig1", {"id": "one", "at_most": 9})
-
-
-def notebook(made):
-    made.edit("b/fig1_three", lambda nb: nb.cells[-1].update(source="recrawl"))
-
-
 @pytest.mark.parametrize(
-    ("edit", "edited"),
-    [(criteria, "notebooks/b/claims.yaml"), (notebook, "notebooks/b/fig1_three.ipynb")],
+    "edit",
+    [
+        lambda made: made.claims("b/fig1", {"id": "one", "at_most": 9}),
+        write("src/paperlib/__init__.py", "x = 2"),
+        write("src/recrawl/__init__.py", "x = 2"),
+        write("data/trace.csv", "2"),
+        write(".ci/requirements.lock", "numpy==2"),
+    ],
+    ids=["criteria", "paperlib", "recrawl", "data", "lock"],
 )
-def test_what_is_edited_during_a_run_is_not_stamped(
-    stand_in, monkeypatch, edit, edited
-):
-    """The figure may be of either state, also where the edit is put back."""
-    path = stand_in.checkout.root / edited
-    before = path.read_text()
+def test_what_is_edited_during_a_run_is_not_stamped(stand_in, monkeypatch, edit):
+    """The figure may be of either state."""
 
     def run(*arguments, **parameters):
         edit(stand_in.checkout)
         stand_in(*arguments, **parameters)
-        if edit == notebook:
-            path.write_text(before)
 
     with monkeypatch.context() as patch:
         patch.setattr(build, "execute", run)
@@ -209,44 +187,29 @@ def test_what_is_edited_during_a_run_is_not_stamped(
     assert stand_in.run("b") == []
 
 
-@pytest.mark.parametrize(
-    ("edited", "rebuilt"),
-    [
-        ("src/paperlib/__init__.py", ALL),
-        ("src/recrawl/__init__.py", ["b/fig1"]),
-        ("data/trace.csv", ["a/fig1"]),
-    ],
-)
-def test_all_kernels_of_a_build_run_the_state_that_it_began_with(
-    stand_in, monkeypatch, edited, rebuilt
+def test_a_notebook_that_is_edited_during_a_run_and_put_back_is_not_stamped(
+    stand_in, monkeypatch
 ):
-    """A state has a folder of its own, whose compiled code is of no other."""
-    path = stand_in.checkout.root / edited
-    seen, before = [], path.read_text()
+    path = stand_in.checkout.root / "notebooks/b/fig1_three.ipynb"
+    before = path.read_text()
 
-    def look(*arguments, **parameters):
-        path.write_text(before.replace("1", "2"))
-        os.utime(path, (0, 0))  # as a file has that is put there from elsewhere
-        code = Path(os.environ["PYTHONPATH"].split(os.pathsep)[0])
-        name = edited.replace("data", "src/paperfigs/data").removeprefix("src/")
-        seen.append((code, (code / name).read_text()))
+    def run(*arguments, **parameters):
+        stand_in.checkout.edit(
+            "b/fig1_three", lambda nb: nb.cells[-1].update(source="other")
+        )
         stand_in(*arguments, **parameters)
+        path.write_text(before)
 
-    monkeypatch.setattr(build, "execute", look)
-    own = dict(os.environ)
-    assert stand_in.run() == ALL
-    assert os.environ == own
-    assert stand_in.run() == rebuilt
-    assert stand_in.run() == []
-    assert [text for _, text in seen[:3]] == [before] * 3
-    assert {text for _, text in seen[3:]} == {path.read_text()}
-    assert len({code for code, _ in seen}) == 2
+    with monkeypatch.context() as patch:
+        patch.setattr(build, "execute", run)
+        assert stand_in.run("b") == ["b/fig1"]
+    assert stand_in.run("b") == ["b/fig1"]
+    assert stand_in.run("b") == []
 
 
-def test_kernels_have_one_thread_unless_the_user_says_otherwise(stand_in, monkeypatch):
-    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
-    monkeypatch.setenv("NUMBA_NUM_THREADS", "2")
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+@pytest.fixture
+def environments(stand_in, monkeypatch):
+    """The environment of each kernel."""
     seen = []
 
     def look(*arguments, **parameters):
@@ -254,10 +217,37 @@ def test_kernels_have_one_thread_unless_the_user_says_otherwise(stand_in, monkey
         stand_in(*arguments, **parameters)
 
     monkeypatch.setattr(build, "execute", look)
+    return seen
+
+
+def test_every_state_of_the_packages_has_its_own_compiled_functions(
+    stand_in, environments, monkeypatch
+):
+    """Numba does not see that a function which is called elsewhere has changed."""
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    own = dict(os.environ)
+    for text in ("x = 2", "x = 3", "x = 2"):
+        stand_in.checkout.write("src/paperlib/__init__.py", text)
+        assert stand_in.run(force=True) == ALL
+    assert os.environ == own
+    folders = [seen["NUMBA_CACHE_DIR"] for seen in environments]
+    first, second, third = folders[:3], folders[3:6], folders[6:]
+    assert len(set(first)) == len(set(second)) == 1
+    assert first == third != second
+    assert Path(folders[0]).parent == stand_in.checkout.root / "build/numba"
+
+
+def test_kernels_have_one_thread_unless_the_user_says_otherwise(
+    stand_in, environments, monkeypatch
+):
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "2")
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     stand_in.run("b")
-    assert seen[0]["OPENBLAS_NUM_THREADS"] == "1"
-    assert seen[0]["NUMBA_NUM_THREADS"] == "2"
-    assert "PYTHONDONTWRITEBYTECODE" not in seen[0]
+    (seen,) = environments
+    assert seen["OPENBLAS_NUM_THREADS"] == "1"
+    assert seen["NUMBA_NUM_THREADS"] == "2"
+    assert "PYTHONDONTWRITEBYTECODE" not in seen
     assert os.environ["PYTHONDONTWRITEBYTECODE"] == "1"
 
 
@@ -283,14 +273,55 @@ def test_folders_of_figures_have_stamps_of_their_own(stand_in):
     assert stand_in.run() == ALL
 
 
-def test_the_longest_are_started_first_or_in_the_order_of_the_papers(stand_in):
+def test_the_longest_are_started_first(stand_in):
+    """By their last build, or else by `paper.yaml`, or else by a usual time."""
+    expected = {"a/fig1": {"seconds": 5}, "a/fig2": {"seconds": 20}}
+    settings(expected)(stand_in.checkout)
     stand_in.run()
-    assert stand_in.calls[0] == "a/fig2", "the order of paper.yaml"
-    for seconds, figure in enumerate(("a/fig1", "b/fig1", "a/fig2")):
+    assert stand_in.calls == ["a/fig2", "b/fig1", "a/fig1"]
+    for seconds, figure in enumerate(("a/fig2", "b/fig1", "a/fig1")):
         path = stand_in.checkout.root / f"figures/.stamps/{figure}.json"
         path.write_text(json.dumps({"state": [], "seconds": seconds}))
     stand_in.run()
-    assert stand_in.calls == ["a/fig2", "b/fig1", "a/fig1"]
+    assert stand_in.calls == ["a/fig1", "b/fig1", "a/fig2"]
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Sets the cores and the memory of the machine."""
+
+    def change(cores, memory):
+        pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": int(memory) // 4096}
+        monkeypatch.setattr(os, "cpu_count", lambda: cores)
+        monkeypatch.setattr(os, "sysconf", pages.get)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("cores", "memory", "notebooks"), [(8, 64e9, 8), (8, 7e9, 3), (8, 1e9, 1)]
+)
+def test_one_notebook_for_each_core_runs_if_memory_allows(
+    machine, cores, memory, notebooks
+):
+    machine(cores, memory)
+    assert build.at_a_time() == notebooks
+
+
+@pytest.mark.parametrize(("jobs", "cores"), [(None, 3), (3, 1)])
+def test_notebooks_run_at_a_time_as_many_as_said_or_as_the_machine_has_cores(
+    stand_in, machine, monkeypatch, jobs, cores
+):
+    machine(cores, 64e9)
+    together = threading.Barrier(3)  # which three pass together, or none
+
+    def wait(*arguments, **parameters):
+        together.wait(timeout=10)
+        stand_in(*arguments, **parameters)
+
+    monkeypatch.setattr(build, "execute", wait)
+    stand_in.run(jobs=jobs)
+    assert stand_in.errors == {}
 
 
 def test_an_error_leaves_the_last_good_figure(stand_in, capsys):
@@ -323,7 +354,7 @@ def test_two_builds_do_not_write_at_once(stand_in):
     unfinished = stand_in.checkout.root / "figures/.staging-y"
     unfinished.mkdir(parents=True)
     with (
-        build._prepared(),
+        build.prepared(),
         pytest.raises(project.BuildError, match="another build is running"),
     ):
         stand_in.run()
@@ -341,7 +372,7 @@ def test_two_builds_do_not_write_at_once(stand_in):
     [
         (["build", "a/fig9"], "unknown figure 'a/fig9'; `paperfigs list` shows all"),
         (["verify", ""], "unknown figure ''"),
-        (["build", "a", "-p", "m", "1"], "a/fig2 has no parameter m; it has n, rates"),
+        (["build", "a", "-p", "m", "1"], "a/fig1 has no parameter m; it has n, rates"),
         (["build", "-p", "output_dir", "x"], "has no parameter output_dir"),
     ],
 )
@@ -360,7 +391,7 @@ def test_a_damaged_file_is_named(stand_in, capsys, file):
 
 
 def test_a_parameter_of_paper_yaml_that_the_notebook_lacks_is_refused(stand_in):
-    stand_in.checkout.write("notebooks/paper.yaml", "a/fig1: {n_rums: 1}")
+    stand_in.checkout.write("notebooks/paper.yaml", "a/fig1: {paper: {n_rums: 1}}")
     with pytest.raises(project.BuildError, match="no parameter n_rums"):
         stand_in.run()
 
@@ -369,12 +400,16 @@ def test_the_command_builds_lists_and_verifies(stand_in, capsys):
     given = ["-p", "n", "3", "-p", "rates", "[1, 2]", "--jobs", "1"]
     assert cli.main(["build", "a/fig1", *given]) == 0
     assert stand_in.parameters["a/fig1"] == {"n": 3, "rates": [1, 2]}
+    capsys.readouterr()
+    assert cli.main(["list", "b"]) == 0
+    listed = capsys.readouterr().out
+    assert " ".join(listed.split()) == "b/fig1 not built Figure 1: a title"
     assert cli.main(["build"]) == 0
     assert cli.main(["verify", "a"]) == 0
     assert "2 of 2 as in" in capsys.readouterr().out
     assert cli.main(["list", "a"]) == 0
     first, _ = capsys.readouterr().out.splitlines()
-    assert " ".join(first.split()) == "a/fig1 reproduced Figure 1: a title"
+    assert " ".join(first.split()) == "a/fig1 reproduced: 1 of 1 hold Figure 1: a title"
     stand_in.failing = {"a/fig1"}
     assert cli.main(["build", "--force"]) == 1
 
@@ -454,7 +489,7 @@ def test_real_kernels(checkout):
     checkout.notebook("a/fig3_dies", "import os; os.kill(os.getpid(), 9)")
     checkout.notebook("a/fig4_saves_nothing", "print(n)")
     checkout.claims("a/fig1", {"id": "one", "at_least": 1})
-    checkout.write("notebooks/paper.yaml", "a/fig1: {n: 7}\n")
+    checkout.write("notebooks/paper.yaml", "a/fig1: {paper: {n: 7}}\n")
     printed, _ = command(checkout.root, "build").communicate(timeout=120)
     lines = sorted(line for line in printed.splitlines() if line.startswith("a/fig"))
     assert [line.partition(" ")[2] for line in lines[1:]] == [
@@ -481,7 +516,7 @@ def test_real_kernels(checkout):
 
 @pytest.mark.slow
 def test_a_result_is_of_the_code_as_it_is(checkout):
-    """Python takes bytecode by time and size, and numba by the caller's module."""
+    """Numba takes compiled code by the time and size of the caller's module."""
     source = Path(build.__file__).parents[1]
     shutil.copytree(source, checkout.root / "src")
     checkout.write("data/none.csv", "")
@@ -494,7 +529,8 @@ def test_a_result_is_of_the_code_as_it_is(checkout):
     measured = []
     for number in (2, 8):
         called = function.format("", "g", f"x + {number}")
-        os.utime(checkout.write("src/paperlib/called.py", called), (10**9, 10**9))
+        path = checkout.write("src/paperlib/called.py", called)
+        os.utime(path, (10**9, 10**9 + number))
         command(checkout.root, "build", env=os.environ | given).communicate(timeout=120)
         record = json.loads((checkout.root / "figures/a/fig1.json").read_text())
         measured.append(record["claims"][0]["measured"])

@@ -1,13 +1,11 @@
-"""Claims: statuses at the border, records, tables, standard errors, pages."""
+"""Claims: statuses at the border, records, tables, standard errors."""
 
-import json
 import math
 
 import numpy as np
 import pytest
-import yaml
 
-from paperfigs import ledger, project, report
+from paperfigs import ledger, project
 from paperfigs.ledger import Claims, Measured
 
 
@@ -123,6 +121,7 @@ def test_without_a_known_error_it_is_on_the_border(status):
         ({"declared": "calibrated", "at_least": 0.0, "at_most": 1.0}, "one of"),
         ({"at_most": 1.0, "critereon": 2}, "keys among .* id, .*, got critereon"),
         ({"declared": "calibrated", "critereon": 2}, "keys among .*, got critereon"),
+        ({"theirs": 2.0, "at_least": 0.0, "at_most": 1.0}, "one of"),
     ],
 )
 def test_a_claim_that_nothing_can_judge_is_refused(claimed, entry, message):
@@ -169,6 +168,23 @@ def test_a_notebook_runs_in_its_own_folder_without_a_checkout(
 # ---- records
 
 
+def test_a_number_that_the_paper_prints_is_measured_and_not_judged(claimed):
+    claims = claimed(
+        {"id": "x", "theirs": 11.0}, {"id": "y", "theirs": 1, "at_most": 2}
+    )
+    assert claims.measure("x", Measured(12.0, 0.1)) == "number"
+    assert claims.measure("y", 3.0) == "differs", "one with a criterion is judged"
+
+
+def test_a_median_is_recorded_where_there_is_one(claimed):
+    claims = claimed({"id": "x", "at_least": 1}, {"id": "y", "at_least": 1})
+    claims.measure("x", Measured(2.0, 0.1, median=1.23456789))
+    claims.measure("y", Measured(2.0, 0.1))
+    first, second = claims.records()
+    assert first["median"] == 1.23457
+    assert "median" not in second
+
+
 def test_a_measurement_replaces_an_earlier_one(claimed):
     claims = claimed({"id": "x", "at_least": 0})
     assert [claims.measure("x", 1.0), claims.measure("x", -1.0)] == ["holds", "differs"]
@@ -202,7 +218,7 @@ def test_a_declared_claim_with_a_criterion_can_be_measured_on_other_data(claimed
 
 def test_parameters_are_those_of_the_parameters_cell(checkout, claimed):
     checkout.notebook("a/fig1_name")
-    checkout.write("notebooks/paper.yaml", "a/fig1: {n: 5}")
+    checkout.write("notebooks/paper.yaml", "a/fig1: {paper: {n: 5}}")
     given = {"rates": [3], "n": 5, "seed": None, "other": 7, "output_dir": "x"}
     claims = claimed({"id": "x", "at_least": 0}, namespace=given)
     assert list(claims.parameters.items()) == [("n", 5), ("rates", [3])], "sorted"
@@ -215,19 +231,67 @@ def test_parameters_are_those_of_the_parameters_cell(checkout, claimed):
 # ---- the table in a notebook
 
 
-def test_table_sets_this_run_beside_the_record(checkout, claimed):
-    record = {"claims": [{"id": "one", "status": "differs"}]}
-    checkout.write("figures/a/fig1.json", json.dumps(record))
-    claims = claimed(
-        {"id": "one", "at_least": 1.0, "says": "A | B."}, {"id": "two", "at_most": 1.0}
-    )
+def test_table_sets_this_run_beside_the_runs_at_paper_scale(checkout, claimed):
+    claims = claimed({"id": "one", "at_least": 1.0, "says": "A | B."})
     claims.measure("one", Measured(2.0, 0.123))
+    row = "| A &#124; B. (a ratio; `one`) | at least 1 | 2.0 ± 0.1: holds |"
+    unknown = f"{row} not built yet | not built yet |"
+    assert claims.table().data.splitlines()[4] == unknown
+    checkout.settings(a_fig1={"free": {"n": {"ours": 5}}})
+    checkout.built("a/fig1", one=3.0)
+    assert claims.table().data.splitlines()[4] == f"{row} holds |  |"
+    checkout.robust(
+        "a/fig1",
+        seeds=[{"one": 2.0}, {"one": 0.0}],
+        readings=[("n", 7, {"one": 0.0}), ("n", 8, {"one": 3.0})],
+    )
     lines = claims.table().data.splitlines()
-    assert lines[4:6] == [
-        "| A &#124; B. (a ratio; `one`) | at least 1 | 2.0 ± 0.1 | holds | differs |",
-        "| It is. (a ratio; `two`) | at most 1 | - | not measured | not built yet |",
+    assert lines[4] == f"{row} varies | ◐○● 1 of 3. {DECIDES} |"
+    assert "on the border; ±" in lines[-1], "the words are explained"
+
+
+DECIDES = "`n` decides: holds with 8, differs with 7"
+
+
+@pytest.mark.parametrize(
+    ("here", "value", "status"),
+    [
+        (2.0, 0.0, "differs (too few runs or crawls here)"),
+        (0.0, 2.0, "holds (too few runs or crawls here)"),
+        (2.0, 2.0, "holds"),
+        (2.0, Measured(1.0, 0.1), "on the border"),
+        ((1.0, 0.1), 2.0, "holds"),
+        (2.0, math.nan, "not measured"),
+    ],
+)
+def test_a_run_that_says_the_opposite_is_said_to_be_too_small(
+    checkout, claimed, here, value, status
+):
+    claims = claimed({"id": "one", "at_least": 1.0})
+    claims.measure("one", value)
+    checkout.built("a/fig1", one=here)
+    row = claims.table().data.splitlines()[4]
+    assert row.split(" | ")[2].partition(": ")[2] == status
+
+
+def test_the_verdict_is_shown_with_the_fraction_the_data_and_a_sentence(checkout):
+    text = """
+fig1:
+  data: stand-in
+  sentence: It is.
+  claims: [{id: one, at_least: 1}, {id: two, at_least: 1}]
+fig2: {claims: [{id: one, at_least: 1}]}
+fig3: {sentence: It is., claims: [{id: one, at_least: 1, ours: true}]}
+"""
+    checkout.write("notebooks/b/claims.yaml", text)
+    checkout.built("b/fig1", one=2.0, two=0.0)
+    checkout.built("b/fig3", one=2.0)
+    shown = [ledger.verdict(f"b/fig{number}").data for number in (1, 2, 3)]
+    assert shown == [
+        "**In part**: 1 of 2 hold (data: stand-in). It is.",
+        "**Not built**. ",
+        "**1 of 1 claims of ours hold**. It is.",
     ]
-    assert "on the border: the value" in lines[-1], "the words are explained"
 
 
 @pytest.mark.parametrize(
@@ -293,7 +357,8 @@ def test_standard_error_is_the_spread_over_repetitions(statistic, true):
             *_draws(np.random.default_rng(1), N_REPETITIONS, N), strict=True
         )
     ]
-    measured, stderr = np.array(results).T
+    measured = np.array([result.measured for result in results])
+    stderr = np.array([result.stderr for result in results])
     spread = measured.std(ddof=1)
     assert np.mean(stderr) == pytest.approx(spread, rel=TOLERANCE)
     # five standard errors of the mean over repetitions, and the second-order
@@ -328,15 +393,15 @@ def test_standard_error_against_a_bootstrap_with_heavy_tails(statistic):
 
 
 def test_mean_of_known_values():
-    assert ledger.mean([1, 2, 3, 4]) == pytest.approx(
-        (2.5, math.sqrt(5 / 3) / 2), rel=1e-15
-    )
-    assert ledger.mean(np.full(7, 0.25)) == (0.25, 0.0)
+    mean, stderr, _ = ledger.mean([1, 2, 3, 4])
+    assert mean == 2.5
+    assert stderr == pytest.approx(math.sqrt(5 / 3) / 2, rel=1e-15)
+    assert ledger.mean(np.full(7, 0.25)) == Measured(0.25)
 
 
 def test_ratio_of_a_method_with_itself_has_no_error():
     values = np.random.default_rng(3).normal(5, 1, 50)
-    assert ledger.rms_ratio(values, values, 5.0) == (1.0, 0.0)
+    assert ledger.rms_ratio(values, values, 5.0) == Measured(1.0)
     np.testing.assert_allclose(ledger.ratio_per_run(2 * values, values), 2, rtol=1e-15)
     scaled = ledger.sd_ratio(3 * values + 1, values)
     assert scaled.measured == pytest.approx(3, rel=1e-12)
@@ -344,110 +409,11 @@ def test_ratio_of_a_method_with_itself_has_no_error():
 
 
 def test_what_runs_do_not_give_is_not_measured():
-    assert ledger.mean([1.0]) == (1.0, math.inf), "one run has no standard error"
+    one = Measured(1.0, math.inf)
+    assert ledger.mean([1.0]) == one, "one run has no standard error"
     for found in (
         ledger.mean([]),
         ledger.rms_ratio([1.0, 2.0], [3.0, 3.0], 3.0),  # no error to compare with
         ledger.rms_ratio([1.0, math.inf], [2.0, 3.0], 3.0),
     ):
         assert math.isnan(found.measured)
-
-
-# ---- pages
-
-
-@pytest.fixture
-def built(checkout):
-    """Records of three figures, one with a claim that claims.yaml does not have."""
-    for figure, value in (("b/fig1", 1.5), ("beyond/x", 0.0), ("b/fig10", 0.0)):
-        checkout.notebook(f"{figure}_x")
-        checkout.claims(
-            figure,
-            {"id": "good", "at_least": 1.0},
-            {"id": "private", "declared": "not testable", "reason": "Private data."},
-            {"id": "own", "at_most": 1.0, "ours": True},
-            {"id": "bad", "within": [1, 2], "reason": "Another clock."},
-        )
-        claims = Claims(figure)
-        claims.measure("good", Measured(2.0, 0.123))
-        claims.measure("own", 0.0)
-        claims.measure("bad", value)
-        found = [*claims.records(), {"id": "removed", "status": "holds"}]
-        record = {"figure": figure, "claims": found}
-        checkout.write(f"figures/{figure}.json", json.dumps(record))
-    checkout.notebook("b/fig2_not_built")
-    report.write()
-    return checkout.root
-
-
-def test_papers_come_before_beyond_and_figures_as_one_counts(built):
-    assert list(project.notebooks()) == ["b/fig1", "b/fig2", "b/fig10", "beyond/x"]
-
-
-@pytest.mark.parametrize(
-    ("statuses", "ours", "verdict"),
-    [
-        (["holds", "holds", "calibrated"], [], "reproduced"),
-        (["holds", "differs"], [], "in part"),
-        (["holds", "on the border"], [], "in part"),
-        (["differs", "on the border", "not testable"], [], "not reproduced"),
-        (["calibrated", "not testable"], [], "not testable"),
-        ([], [], "not built"),
-        (["holds"], ["differs"], "reproduced"),
-        (["not testable"], ["holds"], "not testable"),
-        ([], ["holds", "differs"], "1 of 2 claims of ours hold"),
-    ],
-)
-def test_the_verdict_is_that_of_the_papers_claims(statuses, ours, verdict):
-    claims = [{"status": status} for status in statuses]
-    claims += [{"status": status, "ours": True} for status in ours]
-    assert ledger.judge(claims) == verdict
-
-
-def test_the_verdict_is_shown_with_the_data_and_a_sentence(built, checkout):
-    path = built / "notebooks/b/claims.yaml"
-    content = yaml.safe_load(path.read_text())
-    about = {"data": "stand-in", "sentence": "It is."}
-    content["fig1"] |= about
-    path.write_text(yaml.safe_dump(content))
-    shown = ledger.verdict("b/fig1").data
-    assert shown == "**Reproduced** (data: stand-in). It is."
-    assert ledger.verdict("b/fig2").data.startswith("**Not built**")
-
-
-def test_the_readme_counts_the_verdicts_on_papers(built):
-    assert (built / "README.md").read_text().splitlines()[1:6] == [
-        "<!-- claims -->",
-        "| paper | notebooks | reproduced | in part | not reproduced | not testable |",
-        "|---|---|---|---|---|---|",
-        "| [b](figures/README.md#b) | 2 | 1 | 1 | 0 | 0 |",
-        "<!-- /claims -->",
-    ]
-
-
-def test_a_readme_without_marks_stays_as_it_is(built):
-    (built / "README.md").write_text("Nothing.\n")
-    report.write()
-    assert (built / "README.md").read_text() == "Nothing.\n"
-
-
-def test_all_claims_are_on_a_page_with_the_reason_why_they_differ(built):
-    page = (built / "figures/CLAIMS.md").read_text()
-    assert page.count("What it asks.") == 2
-    good = "| It is. (a ratio; `good`) | at least 1 | 2.0 ± 0.1 | holds |"
-    assert page.count(good) == 3
-    assert "`bad`) | within 1 to 2 | 0 | differs: Another clock. |" in page
-    assert page.count("Another clock.") == 2
-    assert "`private`) |  | - | not testable: Private data. |" in page
-    untested = page.partition("## Not tested")[2]
-    assert untested.count("| It is. | Private data. |") == 3
-    assert "`own`) | at most 1 | 0 | holds; ours |" in page
-    assert "removed" not in page
-
-
-def test_the_gallery_leads_to_the_notebooks_and_has_the_verdicts(built):
-    page = (built / "figures/README.md").read_text()
-    title = "Figure 1: a title"
-    link = f"[![{title}](b/fig1.png)](../notebooks/b/fig1_x.ipynb)"
-    assert f"| {link} | {title} | **reproduced**" in page
-    assert "| **in part**" in page

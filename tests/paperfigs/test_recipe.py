@@ -64,7 +64,7 @@ def test_the_whole_recipe(tmp_path):
     assert commands[-1] == ["make", "test"]
     for command in commands[:-1]:
         run(tmp_path, *command)
-    for command in (*LINT, f"{FAST} src tests"):
+    for command in (*LINT, FAST):
         run(tmp_path, *shlex.split(command))
     guards = "tests/paperfigs/test_notebooks.py"
     run(tmp_path, "pytest", "--nbval", "--nbval-current-env", guards, *notebooks)
