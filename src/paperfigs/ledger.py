@@ -284,7 +284,7 @@ def _rounded(number, digits):
 
 
 def mean(values: ArrayLike) -> Measured:
-    """Mean of one value per run, with its standard error.
+    """Mean of one value per run, with its standard error, and the median.
 
     To compare two methods, pass the differences run by run.
 
@@ -303,7 +303,8 @@ def mean(values: ArrayLike) -> Measured:
         return Measured(math.nan, math.inf)
     if values.size == 1:
         return Measured(values.mean(), math.inf)
-    return Measured(values.mean(), values.std(ddof=1) / np.sqrt(values.size))
+    stderr = values.std(ddof=1) / np.sqrt(values.size)
+    return Measured(values.mean(), stderr, np.median(values))
 
 
 def rms_ratio(estimates: ArrayLike, reference: ArrayLike, truth: ArrayLike) -> Measured:

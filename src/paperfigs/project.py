@@ -171,6 +171,32 @@ def defaults(notebook: PathLike) -> dict[str, Any]:
     return values
 
 
+def as_list(name: str, value: list | str) -> list:
+    """Read a list that papermill passes as text: ``papermill -p steps "[0.6, 0.9]"``.
+
+    Parameters
+    ----------
+    name : str
+        The parameter, for the message of an error.
+    value : list or str
+        The list, or its text.
+
+    Returns
+    -------
+    list
+
+    Raises
+    ------
+    ValueError
+        Not a list.
+    """
+    if isinstance(value, str):
+        value = yaml.safe_load(value)
+    if not isinstance(value, list):
+        raise ValueError(f"{name} must be a list such as [1, 2], got {value!r}")
+    return value
+
+
 def settings(folder: PathLike | None = None) -> dict[str, dict[str, Any]]:
     """Read the settings of all figures from ``paper.yaml``.
 

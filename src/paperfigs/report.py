@@ -167,9 +167,10 @@ class Page:
         if n_seeds > 1:
             low, high = min(claim["values"]), max(claim["values"])
             measured += f" ({low:.3g} to {high:.3g}; {n_seeds} seeds{self._n_runs()})"
-        if claim["median"] is not None:
-            measured += f"; by medians {claim['median']:.3g}"
         here = claim["here"]
+        median = claim["median"]
+        if median is not None and verdicts.status(median, 0.0, claim) != here:
+            measured += f"; by medians {median:.3g}"
         if claim["reason"] and (here != "holds" or claim["decides"]):
             here += f": {claim['reason']}"
         says = f"{ledger.says(claim)} [{place}]"

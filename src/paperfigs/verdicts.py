@@ -195,7 +195,7 @@ def judge(claims: list[dict[str, Any]]) -> str:
     -------
     str
         "not built" without a record; "open" if no claim can be tested; "reproduced"
-        if all claims that decide hold; "not reproduced" if one differs and none
+        if all claims that decide hold; "not reproduced" if one differs and no claim
         holds; "in part (varies)" if one varies and none differs; else "in part".
     """
     if not claims:
@@ -210,7 +210,7 @@ def judge(claims: list[dict[str, Any]]) -> str:
     decide = set(headline or words)
     if decide == {"holds"}:
         return "reproduced"
-    if "differs" in decide and "holds" not in decide:
+    if "differs" in decide and "holds" not in words:
         return "not reproduced"
     if "varies" in decide and "differs" not in decide:
         return "in part (varies)"
@@ -218,8 +218,9 @@ def judge(claims: list[dict[str, Any]]) -> str:
 
 
 def of_paper(claims: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The claims that a paper makes and that a criterion judges."""
-    return [c for c in claims if "ours" not in c and c["here"] != "number"]
+    """The claims that a paper makes, without numbers that no criterion judges."""
+    judged = CRITERIA.keys() | {"declared"}
+    return [c for c in claims if "ours" not in c and judged & c.keys()]
 
 
 def fraction(claims: list[dict[str, Any]]) -> str:
