@@ -27,7 +27,6 @@ from paperfigs.project import BuildError
 
 PROFILES = {"paper": "figures", "preview": "build/preview"}  # where figures go
 _SUFFIXES = ".png", ".svg", ".npz", ".json"  # the files of a figure
-_PACKAGES = "paperlib", "paperfigs", "recrawl"
 _CODE = {".py", ".mplstyle", ".yaml", ".sql", ".jinja", ".csv"}  # what figures use
 # Tolerances of `verify`. Other machines round the last digits differently, and
 # simulations amplify the difference a little.
@@ -78,8 +77,8 @@ def select(ids: list[str] | tuple[str, ...], guides: bool = False) -> dict[str, 
     Parameters
     ----------
     ids : list or tuple of str
-        Figures ("peva22/fig2"), papers ("peva22") or paths of notebooks; an
-        empty list selects all figures.
+        Figures ("peva22/fig2") or papers ("peva22"); an empty list selects all
+        figures.
     guides : bool, default False
         As in `paperfigs.project.notebooks`.
 
@@ -99,7 +98,7 @@ def select(ids: list[str] | tuple[str, ...], guides: bool = False) -> dict[str, 
         matching = {
             figure: path
             for figure, path in known.items()
-            if name in (figure, path.parent.name) or path == Path(name).resolve()
+            if name in (figure, path.parent.name)
         }
         if not matching:
             raise BuildError(f"unknown figure {name!r}; `paperfigs list` shows all")
@@ -134,12 +133,11 @@ def jobs_for(
         A parameter that a notebook does not have; papermill would ignore it.
     """
     chosen = select(ids)
-    paper = project.paper_parameters()
     jobs = []
     for figure, notebook in chosen.items():
         values = {}
         if profile == "paper":
-            values |= paper.get(figure, {})
+            values |= project.settings(figure).get("paper", {})
         values |= parameters or {}
         known = project.defaults(notebook)
         unknown = values.keys() - known
@@ -154,9 +152,8 @@ def jobs_for(
 
 def checksum_of_code() -> str:
     """SHA-256 of the packages, the data and the lock file."""
-    folders = [Path(__file__).parents[1] / name for name in _PACKAGES]
     files = [project.root() / ".ci" / "requirements.lock"]
-    for folder in (*folders, traces.DATA):
+    for folder in (Path(__file__).parents[1], traces.DATA):
         files += [path for path in sorted(folder.rglob("*")) if path.suffix in _CODE]
     sums = [(str(path), sha256(path)) for path in files if path.exists()]
     return hashlib.sha256(repr(sums).encode()).hexdigest()
@@ -173,14 +170,12 @@ def fingerprint(job: Job) -> str:
     Returns
     -------
     str
-        SHA-256 of the notebook's code, the parameters, the criteria of the
-        claims, and `checksum_of_code`.
+        SHA-256 of the notebook's code, the parameters, the criteria of the claims,
+        and `checksum_of_code`.
     """
-    criteria = {
-        name: project.limits(claim)
-        for name, claim in project.claims(job.figure).items()
-    }
     code = project.cells(job.notebook)
+    claims = project.claims(job.figure)
+    criteria = {name: project.limits(claim) for name, claim in claims.items()}
     inputs = json.dumps([code, job.parameters, criteria, checksum_of_code()])
     return hashlib.sha256(inputs.encode()).hexdigest()
 
@@ -253,22 +248,18 @@ def figures(
     """
     wanted = jobs_for(ids, profile, parameters)
     root = project.root()
-    folder = PROFILES[profile]
-    if parameters:
-        folder = "build/custom"
+    folder = "build/custom" if parameters else PROFILES[profile]
     output = Path(output or root / folder).resolve()
     # An impossible folder raises before the work, not after it.
     output.mkdir(parents=True, exist_ok=True)
     todo = {}
-    seconds = {}
     with prepared():
         for job in wanted:
-            state, seconds[job.figure] = _read_stamp(job.figure, output)
-            if force or state != _state(job, output):
+            if force or _read_stamp(job.figure, output) != _state(job, output):
                 todo[job.figure] = job
         for unfinished in output.glob(f"{STAGING}*"):  # left by a killed build
             shutil.rmtree(unfinished)
-        errors = run_all(todo, lambda job: _make(job, output), jobs, seconds)
+        errors = run_all(todo, lambda job: _make(job, output), jobs)
     print(
         f"{len(wanted) - len(todo)} up to date, {len(todo) - len(errors)} built in "
         f"{output}, {len(errors)} failed (their notebooks: build/notebooks/)"
@@ -280,7 +271,6 @@ def figures(
 
 def _make(job, output):
     """Build one figure and stamp it."""
-    began = time.monotonic()
     inputs = fingerprint(job)
     execute(job.notebook, _executed(job), **job.parameters, output_dir=str(output))
     state = _state(job._replace(notebook=_executed(job)), output)
@@ -288,8 +278,7 @@ def _make(job, output):
         raise FileNotFoundError(f"the notebook did not save all of {job.figure}")
     # If an input was edited during the run, it is not known which one the figure has.
     if state[0] == inputs:
-        stamp = {"state": state, "seconds": time.monotonic() - began}
-        write_atomic(_stamp(job.figure, output), json.dumps(stamp) + "\n")
+        write_atomic(_stamp(job.figure, output), json.dumps(state) + "\n")
 
 
 def _state(job, output):
@@ -297,10 +286,7 @@ def _state(job, output):
     state = [fingerprint(job)]
     for suffix in _SUFFIXES:
         path = output / f"{job.figure}{suffix}"
-        checksum = None
-        if path.exists():
-            checksum = sha256(path)
-        state.append(checksum)
+        state.append(sha256(path) if path.exists() else None)
     return state
 
 
@@ -310,14 +296,11 @@ def _stamp(figure, output):
 
 
 def _read_stamp(figure, output):
-    """State of a figure when it was built, or None, and the seconds that it took."""
+    """State of a figure when it was built; None without a stamp, or a damaged one."""
     try:
-        stamp = json.loads(_stamp(figure, output).read_text())
-        # Whole seconds, because their sum is exact: the bar ends at this sum.
-        return stamp["state"], 1 + int(stamp["seconds"])
-    # There is no stamp, or a damaged one.
-    except (OSError, ValueError, OverflowError, TypeError, KeyError):
-        return None, expected_seconds(figure)
+        return json.loads(_stamp(figure, output).read_text())
+    except (OSError, ValueError):
+        return None
 
 
 def _executed(job):
@@ -331,35 +314,33 @@ def _executed(job):
 def at_a_time() -> int:
     """How many notebooks run at a time: one for each core, if memory allows."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1, min(os.cpu_count(), int(memory / _MEMORY)))
+    return min(os.cpu_count(), 1 + int(memory / _MEMORY))
 
 
-def expected_seconds(figure: str) -> int:
-    """Time that a figure took at paper scale where ``paper.yaml`` was written."""
-    return project.settings().get(figure, {}).get("seconds", _UNKNOWN_SECONDS)
-
-
-def run_all(todo, work, workers, seconds):
-    """Call a function with every job, some at a time.
+def run_all(todo, work, workers):
+    """Call a function with every job, some at a time, the longest first.
 
     Ctrl-C ends this process, and its kernels with it.
 
     Parameters
     ----------
     todo : dict
-        The jobs by name.
+        The jobs by name; a name begins with a figure id, whose ``seconds`` in
+        ``paper.yaml`` tell the time.
     work : callable
         Called with each job.
     workers : int or None
         Jobs at a time; None stands for `at_a_time`.
-    seconds : dict of int
-        Expected time of each job; the longest starts first.
 
     Returns
     -------
     dict of str
         The errors by name.
     """
+    seconds = {}
+    for name in todo:
+        settings = project.settings(name.split(" ")[0])
+        seconds[name] = settings.get("seconds", _UNKNOWN_SECONDS)
 
     def timed(name):
         began = time.monotonic()
@@ -442,9 +423,8 @@ def refresh(
     """
     notebooks = select(ids, guides=True)
     chosen = {figure: Job(figure, path, {}) for figure, path in notebooks.items()}
-    seconds = dict.fromkeys(chosen, _UNKNOWN_SECONDS)
     with prepared():
-        errors = run_all(chosen, _refresh, jobs, seconds)
+        errors = run_all(chosen, _refresh, jobs)
     print(f"{len(chosen) - len(errors)} refreshed, {len(errors)} failed")
     return errors
 

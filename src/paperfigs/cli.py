@@ -18,11 +18,8 @@ def _list(ids):
     # `paperfigs list | head` ends without an error message.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     for figure, notebook in build.select(ids).items():
-        claims = verdicts.assess(figure)
-        word = verdicts.judge(claims)
-        if verdicts.of_paper(claims):
-            word = f"{word}: {verdicts.fraction(claims)}"
-        print(f"{figure:22}{word:48} {project.title(notebook)}")
+        verdict = verdicts.summary(verdicts.assess(figure))
+        print(f"{figure:22}{verdict:48} {project.title(notebook)}")
 
 
 def _download(**options):

@@ -1,8 +1,8 @@
 """How the experiments of the papers are run and compared.
 
-Policies in the same worlds (`compare`), beliefs that are wrong (`corrupt`), many
-lengths of exploration at once (`explore_then_commit`, `best_exploration`), how well
-bits distinguish two change rates (`affinity`), and several numbers of pages.
+Policies in the same worlds (`compare`), many lengths of exploration at once
+(`explore_then_commit`, `best_exploration`), how well bits distinguish two change rates
+(`affinity`), and several numbers of pages.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,6 @@ from paperlib import allocation, checks, freshness, worlds
 from paperlib.copies import EXPLORE, Copies
 from paperlib.policies import ExploreThenCommit
 from paperlib.processes import replicate
-from paperlib.signals import SignalledPages
 
 
 def window_mean(
@@ -37,14 +36,14 @@ def window_mean(
     dict of dict of ndarray, shape (n_runs,)
         Freshness by number of pages and policy.
     """
-    weights = np.asarray(weights)
-    means = {}
-    for size, policies in windows.items():
-        means[size] = dict(policies)
-        for name, of_windows in policies.items():
-            if of_windows.ndim > 1:
-                means[size][name] = of_windows @ weights
-    return means
+
+    def weigh(runs):
+        return runs @ np.asarray(weights) if runs.ndim > 1 else runs
+
+    return {
+        size: {name: weigh(runs) for name, runs in policies.items()}
+        for size, policies in windows.items()
+    }
 
 
 def tables(
@@ -198,65 +197,6 @@ def compare(
 
     runs = replicate(one_run, n_runs, rng=rng)
     return {name: np.stack([run[name] for run in runs]) for name in runs[0]}
-
-
-def corrupt(
-    pages: SignalledPages,
-    corruption: ArrayLike,
-    *,
-    least_precision: float = 0.01,
-    one_noise: bool = False,
-    rng: Any = None,
-) -> list[SignalledPages]:
-    r"""Add noise to the believed precision and recall of signals.
-
-    Section 6.7 of Busa-Fekete et al. (2025), with uniform noise in [0, 1] for each
-    page:
-
-    .. math:: precision' = (1 - p)\,precision + p\,\xi, \qquad
-        recall' = (1 - p)\,recall + p\,\xi'
-
-    The believed change rate is the true one. The other believed parameters follow:
-    :math:`\alpha' = (1 - recall') \Delta`, :math:`\gamma' = recall' \Delta /
-    precision'` and :math:`\nu' = \gamma' (1 - precision')`. Corrected: the paper
-    prints the second formula without the factor p of the noise. Our reading: the two
-    noises are independent, although the draft writes one letter; with `one_noise` they
-    are the same.
-
-    Parameters
-    ----------
-    pages : SignalledPages
-        The pages with their true parameters.
-    corruption : array_like, shape (n,), in [0, 1]
-        Shares p of noise.
-    least_precision : float, default 0.01
-        Lower values are raised to it, because the believed rate of false signals
-        grows without bound as the precision goes to 0. Our choice.
-    one_noise : bool, default False
-        Whether a page has the same noise in precision and recall.
-    rng : None, int or Generator, optional
-        Draws the noise, which is the same for all shares.
-
-    Returns
-    -------
-    list of SignalledPages
-        The pages with believed parameters, for each share. Pages without signals
-        have a precision of 0.
-    """
-    corruption = np.atleast_1d(checks.numbers("corruption", corruption, 0.0, 1.0))
-    noise = np.random.default_rng(rng).random((2, pages.recall.size))
-    if one_noise:
-        noise[1] = noise[0]
-    precision = np.nan_to_num(pages.precision)
-    return [
-        SignalledPages.from_precision(
-            pages.change_rate,
-            pages.importance,
-            precision=np.maximum((1 - p) * precision + p * noise[0], least_precision),
-            recall=(1 - p) * pages.recall + p * noise[1],
-        )
-        for p in corruption
-    ]
 
 
 # ---- Upadhyay et al. (2020)

@@ -65,12 +65,7 @@ class Claims:
     ) -> None:
         self.figure = figure
         self._source = source
-        paper, name = figure.split("/")
-        self._folder = project.paper_folder(paper)
-        notebooks = [*self._folder.glob(f"{name}[._]*ipynb")]
-        self._defaults = {}
-        if notebooks:
-            self._defaults = project.defaults(notebooks[0])
+        self._defaults = project.defaults(project.notebooks()[figure])
         values = self._defaults | (namespace or {})
         self.parameters = {
             name: values[name]
@@ -78,14 +73,11 @@ class Claims:
             if values[name] is not None
         }
         self._claims = project.claims(figure)
-        self._records = {}
-        for name, claim in self._claims.items():
-            self._records[name] = {
-                "id": name,
-                "measured": None,
-                "stderr": None,
-                "status": claim.get("declared", "not measured"),
-            }
+        none = {"measured": None, "stderr": None}
+        self._records = {
+            name: {"id": name, **none, "status": claim.get("declared", "not measured")}
+            for name, claim in self._claims.items()
+        }
 
     def measure(
         self,
@@ -118,26 +110,25 @@ class Claims:
         ValueError
             There is no such claim.
         """
-        claim = self._claims.get(name, {})
-        if not (verdicts.CRITERIA.keys() | {"theirs"}) & claim.keys():
+        if name not in self._claims:
             raise ValueError(
-                f"name must be the id of a claim to measure in claims.yaml of "
-                f"{self.figure}, got {name!r}; there are: {', '.join(self._claims)}"
+                f"name must be the id of a claim in claims.yaml of {self.figure}, got "
+                f"{name!r}; there are: {', '.join(self._claims)}"
             )
         if not isinstance(value, Measured):
             value = Measured(value)
-        # The status is that of the unrounded numbers.
-        status = verdicts.status(value.measured, value.stderr, claim)
-        self._records[name] = {
+        record = {
             "id": name,
             "measured": _rounded(value.measured, 6),
             "stderr": _rounded(value.stderr, 3),
-            "status": status,
+            # The status is that of the unrounded numbers.
+            "status": verdicts.status(*value[:2], self._claims[name]),
             "source": source or self._source,
         }
         if value.median is not None:
-            self._records[name]["median"] = _rounded(value.median, 6)
-        return status
+            record["median"] = _rounded(value.median, 6)
+        self._records[name] = record
+        return record["status"]
 
     def records(self) -> list[dict[str, Any]]:
         """List the measurements in the order of ``claims.yaml``.
@@ -177,12 +168,12 @@ class Claims:
 
     def _scale(self):
         """A line with the parameters that are not those of the paper."""
-        paper = project.paper_parameters(self._folder.parent).get(self.figure, {})
-        others = []
-        for name, value in self.parameters.items():
-            of_paper = paper.get(name, self._defaults[name])
-            if value != of_paper:
-                others.append(f"{name} = {value} (paper scale: {of_paper})")
+        paper = self._defaults | project.settings(self.figure).get("paper", {})
+        others = [
+            f"{name} = {value} (paper scale: {paper[name]})"
+            for name, value in self.parameters.items()
+            if value != paper[name]
+        ]
         if not others:
             return "Measured at paper scale."
         return f"Measured here not at paper scale, but with {', '.join(others)}."
@@ -205,13 +196,10 @@ def verdict(figure: str) -> Any:
     from IPython.display import Markdown
 
     about = project.about(figure)
-    claims = verdicts.assess(figure)
-    word = f"**{verdicts.judge(claims).capitalize()}**"
-    if verdicts.of_paper(claims):
-        word = f"{word}: {verdicts.fraction(claims)}"
+    text = verdicts.summary(verdicts.assess(figure)).capitalize()
     if "data" in about:
-        word = f"{word} (data: {about['data']})"
-    return Markdown(f"{word}. {about.get('sentence', '')}")
+        text = f"{text} (data: {about['data']})"
+    return Markdown(f"**{text}**. {about.get('sentence', '')}")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -246,7 +234,7 @@ def says(claim: dict[str, Any]) -> str:
 def criterion(claim: dict[str, Any]) -> str:
     """Write the criterion of a claim; empty without one."""
     texts = (
-        text.format(claim[k]) for k, text in verdicts.CRITERIA.items() if k in claim
+        text.format(claim[k]) for k, text in project.CRITERIA.items() if k in claim
     )
     return next(texts, "")
 
@@ -301,9 +289,9 @@ def mean(values: ArrayLike) -> Measured:
     values = np.asarray(values, dtype=float)
     if values.size == 0:
         return Measured(math.nan, math.inf)
-    if values.size == 1:
-        return Measured(values.mean(), math.inf)
-    stderr = values.std(ddof=1) / np.sqrt(values.size)
+    stderr = math.inf
+    if values.size > 1:
+        stderr = values.std(ddof=1) / np.sqrt(values.size)
     return Measured(values.mean(), stderr, np.median(values))
 
 

@@ -169,19 +169,16 @@ def errors(ax: Any, x: ArrayLike, runs: dict[str, NDArray], **style: Any) -> Non
     runs : dict of ndarray, shape (n_runs, n)
         Runs by name.
     """
-    means = {name: values.mean(axis=0) for name, values in runs.items()}
-    lines(ax, x, means, marker="o", markersize=3, **style)
-    for line, name in zip(ax.lines[-len(runs) :], runs, strict=True):
-        _error_bars(ax, line, x, runs[name])
+    for name, values in runs.items():
+        look = {"label": name, "marker": "o", "markersize": 3} | _STYLES[name] | style
+        ax.errorbar(x, values.mean(axis=0), _standard_error(values), **look)
 
 
-def _error_bars(ax, line, x, values):
-    """Draw the standard error of the mean of runs in the colour of a line."""
-    mean = values.mean(axis=0)
-    error = np.nan  # a single run has no standard error; NaN draws no bar
-    if len(values) > 1:
-        error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
-    ax.vlines(x, mean - error, mean + error, color=line.get_color())
+def _standard_error(values):
+    """Standard error of the mean of runs; NaN of a single run draws no bar."""
+    if len(values) == 1:
+        return np.nan
+    return values.std(axis=0, ddof=1) / np.sqrt(len(values))
 
 
 def boxes(ax: Any, runs: dict[str, ArrayLike]) -> None:
@@ -206,41 +203,13 @@ def boxes(ax: Any, runs: dict[str, ArrayLike]) -> None:
         values = np.asarray(runs[name])
         low, high = np.quantile(values, (0.25, 0.75))
         ax.bar(i, high - low, 0.7, bottom=low, color=color, alpha=0.35, linewidth=0)
-        (dot,) = ax.plot(i, values.mean(), "o", color=color, label=name)
-        _error_bars(ax, dot, i, values)
+        look = {"color": color, "label": name, "marker": "o"}
+        ax.errorbar(i, values.mean(), _standard_error(values), **look)
     if "BASELINE" in runs:
         ax.axhline(np.mean(runs["BASELINE"]), label="BASELINE", **_REFERENCE)
     ax.set_xticks(
         range(len(names)), names, rotation=40, ha="right", rotation_mode="anchor"
     )
-
-
-def medians(
-    ax: Any,
-    x: ArrayLike,
-    runs: dict[str, NDArray],
-    styles: dict[str, dict[str, Any]],
-) -> None:
-    """Draw the median of every array of runs, with bars between the quartiles.
-
-    The curves are moved apart by a few percent of `x`, for logarithmic axes.
-
-    Parameters
-    ----------
-    ax, x
-        As in `lines`.
-    runs : dict of ndarray, shape (n_runs, n)
-        Runs by name.
-    styles : dict of dict
-        Options of ``ax.plot`` by name.
-    """
-    middle_curve = (len(runs) - 1) / 2
-    for i, (name, values) in enumerate(runs.items()):
-        at = np.asarray(x) * 1.07 ** (i - middle_curve)
-        low, middle, high = np.quantile(values, (0.25, 0.5, 0.75), axis=0)
-        (line,) = ax.plot(at, middle, label=name, markersize=3, **styles[name])
-        strokes = np.column_stack([low, high, np.full(at.size, np.nan)]).ravel()
-        ax.plot(np.repeat(at, 3), strokes, color=line.get_color(), linewidth=1.0)
 
 
 def rates(

@@ -12,9 +12,13 @@ import yaml
 
 from paperfigs.files import PathLike
 
-_CRITERIA = {"at_least", "at_most", "within"}
+CRITERIA = {
+    "at_least": "at least {:g}",
+    "at_most": "at most {:g}",
+    "within": "within {0[0]:g} to {0[1]:g}",
+}
 _KEYS = {"id", "says", "where", "measured", "reason", "ours", "declared", "headline"}
-_KEYS |= {"when", "set", "why", "theirs"} | _CRITERIA
+_KEYS |= {"when", "set", "why", "theirs"} | CRITERIA.keys()
 
 
 class BuildError(RuntimeError):
@@ -40,28 +44,8 @@ def root() -> Path:
                 return folder
     raise BuildError(
         f"no notebooks/paper.yaml in {Path.cwd()} or above: change to a checkout of "
-        "the project (papermill: --cwd), or to a notebook's folder with claims.yaml"
+        "the project (papermill: --cwd)"
     )
-
-
-def paper_folder(paper: str) -> Path:
-    """Find the folder with the notebooks and ``claims.yaml`` of a paper.
-
-    Parameters
-    ----------
-    paper : str
-        Such as "peva22".
-
-    Returns
-    -------
-    Path
-        The working folder if it has that name and claims, because a notebook
-        may run in its own folder; otherwise the folder of the checkout.
-    """
-    here = Path.cwd()
-    if here.name == paper and (here / "claims.yaml").is_file():
-        return here
-    return root() / "notebooks" / paper
 
 
 def _place(figure):
@@ -197,32 +181,24 @@ def as_list(name: str, value: list | str) -> list:
     return value
 
 
-def settings(folder: PathLike | None = None) -> dict[str, dict[str, Any]]:
-    """Read the settings of all figures from ``paper.yaml``.
+def settings(figure: str) -> dict[str, Any]:
+    """Read the settings of a figure from ``paper.yaml``.
 
     Parameters
     ----------
-    folder : path, optional
-        Folder of the file; by default ``notebooks/`` of the checkout.
+    figure : str
+        Figure id.
 
     Returns
     -------
-    dict of dict
-        By figure id: `paper`, the paper's own parameters; `free`, the settings that
-        the paper leaves open, with our value and others; `robust`, the
-        parameters of repeated runs that are smaller, and `smaller`, why that is
-        enough; `seconds` that a build takes.
+    dict
+        `paper`, the paper's own parameters; `free`, the settings that the paper
+        leaves open, with our value and others; `robust`, the parameters of repeated
+        runs that are smaller, and `smaller`, why that is enough; `seconds` that a
+        build takes. Any of them may be absent.
     """
-    path = Path(folder or root() / "notebooks", "paper.yaml")
-    if not path.exists():
-        return {}
-    return _yaml(path.read_text()) or {}
-
-
-def paper_parameters(folder: PathLike | None = None) -> dict[str, dict[str, Any]]:
-    """Read the papers' own parameters, by figure id and name, as in `settings`."""
-    known = settings(folder).items()
-    return {figure: entries.get("paper", {}) for figure, entries in known}
+    text = (root() / "notebooks" / "paper.yaml").read_text()
+    return (_yaml(text) or {}).get(figure, {})
 
 
 def claims(figure: str) -> dict[str, dict[str, Any]]:
@@ -257,11 +233,11 @@ def claims(figure: str) -> dict[str, dict[str, Any]]:
                 f"{name} must have keys among {', '.join(sorted(_KEYS))}, "
                 f"got {', '.join(sorted(unknown))}"
             )
-        criteria = claim.keys() & _CRITERIA
+        criteria = claim.keys() & CRITERIA.keys()
         needs_none = {"declared", "theirs"} & claim.keys() and not criteria
         if len(criteria) != 1 and not needs_none:
             raise BuildError(
-                f"{name} must have one of {', '.join(sorted(_CRITERIA))}, "
+                f"{name} must have one of {', '.join(CRITERIA)}, "
                 f"got {', '.join(sorted(criteria)) or 'none'}"
             )
         by_id[claim["id"]] = claim | {"quantity": claim.get("measured", "")}
@@ -287,7 +263,7 @@ def about(figure: str) -> dict[str, Any]:
 
 def claims_file(paper: str) -> dict[str, Any]:
     """Read ``claims.yaml`` of a paper: a text ``about``, and claims by figure."""
-    path = paper_folder(paper) / "claims.yaml"
+    path = root() / "notebooks" / paper / "claims.yaml"
     try:
         return _yaml(path.read_text()) or {}
     except (OSError, yaml.YAMLError) as error:

@@ -1,5 +1,6 @@
 """Pages made from the records of all figures: claims, settings, gallery, README."""
 
+import math
 import re
 from itertools import groupby
 
@@ -77,7 +78,7 @@ def write() -> None:
     notebooks = project.notebooks()
     for paper, figures in groupby(notebooks, lambda figure: figure.split("/")[0]):
         pages = [Page(figure, notebooks[figure]) for figure in figures]
-        about = project.claims_file(paper).get("about", "")
+        about = project.claims_file(paper)["about"]
         claims += [f"\n## {paper}\n", about, *(page.section() for page in pages)]
         rows = [(page.picture, page.title, page.verdict) for page in pages]
         head = "", "", "does it hold?"
@@ -179,29 +180,22 @@ class Page:
     def _n_runs(self):
         """The number of runs for each seed, if there are several."""
         first = verdicts.runs(self.figure)["seeds"][0]["parameters"]
-        if "n_runs" in first:
-            return f" of {first['n_runs']:,} runs"
-        return ""
+        return f" of {first['n_runs']:,} runs" if "n_runs" in first else ""
 
     def printed(self):
         """Rows of the numbers that the paper prints about results."""
         for claim in self.claims:
             if "theirs" in claim:
-                difference = ""
-                if claim["measured"] is not None:
-                    difference = f"{claim['measured'] / claim['theirs'] - 1:+.0%}"
+                ratio = (claim["measured"] or math.nan) / claim["theirs"]
                 what = f"{claim['says']} ({claim['where']})"
                 ours = ledger.measurement(claim)
-                yield self.link, what, claim["theirs"], ours, difference
+                yield self.link, what, claim["theirs"], ours, f"{ratio - 1:+.0%}"
 
     def settings(self):
         """Rows of the settings that the paper leaves open."""
-        free = project.settings().get(self.figure, {}).get("free", {})
+        free = project.settings(self.figure).get("free", {})
         for name, setting in free.items():
-            decided = []
-            for claim in self.claims:
-                if any(f"`{name}`" in text for text in claim["decides"]):
-                    decided.append(claim["id"])
+            decides = [claim["id"] for claim in self.claims if name in claim["decides"]]
             ours = verdicts.text(setting["ours"])
             others = " / ".join(map(verdicts.text, setting["others"]))
-            yield self.link, name, ours, others, setting["words"], ", ".join(decided)
+            yield self.link, name, ours, others, setting["words"], ", ".join(decides)

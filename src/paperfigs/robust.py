@@ -38,21 +38,21 @@ def plan(figure: str, notebook: Path) -> dict[str, list[dict[str, Any]]]:
         other value of a setting. A run has the `setting` that it changes, the
         `value`, and all `parameters` that are not those of the notebook.
     """
-    settings = project.settings().get(figure, {})
+    settings = project.settings(figure)
     usual = settings.get("paper", {}) | settings.get("robust", {})
-    seeds = []
+    seeds = [{}]
     if "seed" in project.defaults(notebook):
         seeds = [{"seed": seed} for seed in SEEDS]
-    first, *others = [usual | seed for seed in seeds] or [usual]
-    runs = [_wanted("seed", each.get("seed"), each) for each in (first, *others)]
-    readings = []
+    runs = {"seeds": [], "readings": []}
+    for change in seeds:
+        wanted = _wanted("seed", change.get("seed"), usual | change)
+        runs["seeds"].append(wanted)
     for name, setting in settings.get("free", {}).items():
         for value in setting["others"]:
-            change = value
-            if not isinstance(value, dict):
-                change = {name: value}
-            readings.append(_wanted(name, value, first | change))
-    return {"seeds": runs, "readings": readings}
+            change = value if isinstance(value, dict) else {name: value}
+            wanted = _wanted(name, value, usual | seeds[0] | change)
+            runs["readings"].append(wanted)
+    return runs
 
 
 def _wanted(setting, value, parameters):
@@ -83,25 +83,17 @@ def run(
         The errors by figure and run; empty if there was none.
     """
     todo = {}
-    seconds = {}
     root = project.root()
     with build.prepared():
         for figure, notebook in build.select(ids).items():
             if figure.startswith("beyond/"):  # no claims of a paper
                 continue
             runs = plan(figure, notebook)
-            missing = [
-                wanted
-                for wanted in runs["seeds"] + runs["readings"]
-                if force or not _find(figure, wanted)
-            ]
-            if not missing:  # the record may have readings that are no longer listed
-                _enter(figure, notebook)
-            for wanted in missing:
-                name = f"{figure} {wanted['setting']} {wanted['value']}"
-                todo[name] = figure, notebook, wanted
-                seconds[name] = build.expected_seconds(figure)
-        errors = build.run_all(todo, lambda job: _run(*job), jobs, seconds)
+            for wanted in runs["seeds"] + runs["readings"]:
+                if force or not _find(figure, wanted):
+                    name = f"{figure} {wanted['setting']} {wanted['value']}"
+                    todo[name] = figure, notebook, wanted
+        errors = build.run_all(todo, lambda job: _run(*job), jobs)
         report.write()
         plot = "claims.ipynb"
         executed = root / "build" / "notebooks" / plot
@@ -135,7 +127,7 @@ def _run(figure, notebook, wanted):
     _enter(figure, notebook, wanted, {"seconds": seconds, "claims": claims})
 
 
-def _enter(figure, notebook, wanted=None, results=None):
+def _enter(figure, notebook, wanted, results):
     """Write the record of a figure in the order of the plan, with a new run."""
     with _WRITING:
         record = {}

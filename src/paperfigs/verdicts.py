@@ -12,20 +12,13 @@ from paperfigs import project
 # Number of standard errors by which a criterion must be met or missed. With normal
 # errors, the status of a run is wrong by chance with a probability below 0.14%.
 STANDARD_ERRORS = 3.0
-CRITERIA = {
-    "at_least": "at least {:g}",
-    "at_most": "at most {:g}",
-    "within": "within {0[0]:g} to {0[1]:g}",
-}
 _WRITTEN = {"varies": "varying", "open": "open", "calibrated": "calibrated"}
-_OPPOSITE = {"holds": "differs", "differs": "holds"}
 _MARKS = {"holds": "●", "differs": "○"}  # others: "◐"
 
 
 def path(figure: str) -> Path:
     """File with the runs of a figure with other seeds and readings."""
-    folder = project.paper_folder(figure.split("/")[0])
-    return folder.parent.parent / "figures" / "robust" / f"{figure}.json"
+    return project.root() / "figures" / "robust" / f"{figure}.json"
 
 
 def runs(figure: str) -> dict[str, list[dict[str, Any]]]:
@@ -57,7 +50,7 @@ def status(measured: float | None, stderr: float | None, claim: dict[str, Any]) 
     low, high = project.limits(claim)
     if measured is None or not math.isfinite(measured) or math.isnan(stderr or 0):
         return "not measured"
-    if not CRITERIA.keys() & claim.keys():
+    if not project.CRITERIA.keys() & claim.keys():
         return "number"
     slack = STANDARD_ERRORS * (math.inf if stderr is None else stderr)
     if low + slack <= measured <= high - slack:
@@ -83,21 +76,23 @@ def assess(figure: str) -> list[dict[str, Any]]:
         `measured` and `stderr`, their mean and its error; `here`, the status of
         `over_seeds`; `readings`, the measurement and the status of each other
         reading, by setting and value; `decides`, a text for each setting that
-        decides the status.
+        decides the status, by its name.
     """
-    built = path(figure).parents[2] / f"{figure}.json"
+    built = project.root() / "figures" / f"{figure}.json"
     if not built.exists():
         return []
     first_seed = {"claims": project.entry(built, "claims")}
     record = runs(figure)
-    free = project.settings().get(figure, {}).get("free", {})
+    free = project.settings(figure).get("free", {})
     assessed = []
     for name, claim in project.claims(figure).items():
         seeds = _measurements(record["seeds"], name)
         seeds = seeds or _measurements([first_seed], name)
         claim = {"where": "", "reason": "", "readings": {}} | claim
         claim |= over_seeds(seeds, claim)
-        if not seeds and "declared" in claim:
+        if not project.CRITERIA.keys() & claim.keys() and "theirs" in claim:
+            claim["here"] = "number"
+        elif not seeds and "declared" in claim:
             claim["here"] = claim["declared"]
         for run in record["readings"]:
             if run["setting"] not in free:  # any more
@@ -141,14 +136,12 @@ def over_seeds(found: list[dict[str, Any]], claim: dict[str, Any]) -> dict[str, 
         return none | {"values": [], "here": "not measured"}
     values = np.array([one["measured"] for one in found])
     errors = [math.inf if one["stderr"] is None else one["stderr"] for one in found]
-    spread = 0.0
-    if len(values) > 1:
-        spread = values.std(ddof=1)
+    spread = values.std(ddof=1) if len(values) > 1 else 0.0
     within = math.sqrt(np.mean(np.square(errors)))
     stderr = max(spread, within) / math.sqrt(len(values))
     here = status(values.mean(), stderr, claim)
     single = [status(*one, claim) for one in zip(values, errors, strict=True)]
-    if here == "on the border" or _OPPOSITE.get(here) in single:
+    if here == "on the border" or {"holds", "differs"} <= {here, *single}:
         here = "varies"
     median = None
     if "median" in found[0]:
@@ -158,8 +151,8 @@ def over_seeds(found: list[dict[str, Any]], claim: dict[str, Any]) -> dict[str, 
 
 
 def _deciding(free, claim):
-    """A text for each setting with which the status turns round."""
-    texts = []
+    """A text for each setting with which the status turns round, by its name."""
+    texts = {}
     for name, others in claim["readings"].items():
         by_value = {text(free[name]["ours"]): claim["here"]}
         by_value |= {value: one["status"] for value, one in others.items()}
@@ -168,7 +161,7 @@ def _deciding(free, claim):
             for word in ("holds", "differs"):
                 values = [value for value in by_value if by_value[value] == word]
                 lists.append(f"{word} with {' / '.join(values)}")
-            texts.append(f"`{name}` decides: {', '.join(lists)}")
+            texts[name] = f"`{name}` decides: {', '.join(lists)}"
     return texts
 
 
@@ -219,8 +212,7 @@ def judge(claims: list[dict[str, Any]]) -> str:
 
 def of_paper(claims: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The claims that a paper makes, without numbers that no criterion judges."""
-    judged = CRITERIA.keys() | {"declared"}
-    return [c for c in claims if "ours" not in c and judged & c.keys()]
+    return [c for c in claims if "ours" not in c and c["here"] != "number"]
 
 
 def fraction(claims: list[dict[str, Any]]) -> str:
@@ -233,6 +225,14 @@ def fraction(claims: list[dict[str, Any]]) -> str:
     return ", ".join(parts)
 
 
+def summary(claims: list[dict[str, Any]]) -> str:
+    """Write the verdict on a figure and the fraction of the claims that hold."""
+    word = judge(claims)
+    if of_paper(claims):
+        return f"{word}: {fraction(claims)}"
+    return word
+
+
 def general(claim: dict[str, Any]) -> str:
     """Write in how many readings a claim holds, and what decides; empty for one."""
     words = [claim["here"]]
@@ -242,4 +242,4 @@ def general(claim: dict[str, Any]) -> str:
         return ""
     marks = "".join(_MARKS.get(word, "◐") for word in words)
     count = f"{words.count('holds')} of {len(words)}"
-    return ". ".join([f"{marks} {count}", *claim["decides"]])
+    return ". ".join([f"{marks} {count}", *claim["decides"].values()])

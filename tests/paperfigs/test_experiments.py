@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from paperfigs import experiments
-from paperfigs.experiments import affinity, compare, corrupt, explore_then_commit
+from paperfigs.experiments import affinity, compare, explore_then_commit
 from paperlib import allocation, estimators, regret
 from paperlib.policies import ExploreThenCommit, Greedy, GreedyNCIS, Rates
 from paperlib.signals import SignalledPages
@@ -167,45 +167,6 @@ def test_a_comparison_is_draws_and_crawls_of_four_streams():
         }
         for name, run in by_hand.items():
             assert_array_equal(result[name][k], run.window_freshness)
-
-
-# ------------------------------ corrupted beliefs
-
-
-def test_a_share_of_the_beliefs_is_uniform_noise():
-    precision, recall = np.random.default_rng(1).uniform(0.2, 0.95, (2, 50_000))
-    quality = {"precision": precision, "recall": recall}
-    pages = SignalledPages.from_precision(0.1, 1.0, **quality)
-    right, half, noise = corrupt(pages, [0.0, 0.5, 1.0], rng=2)
-    drawn = np.random.default_rng(2).random((2, 50_000))
-    for name, uniform in zip(("precision", "recall"), drawn, strict=True):
-        true, all_noise = getattr(pages, name), getattr(noise, name)
-        least = 0.01 if name == "precision" else 0.0
-        assert_allclose(getattr(right, name), true, rtol=1e-12)
-        assert_allclose(all_noise, np.maximum(uniform, least), rtol=1e-12)
-        assert_allclose(getattr(half, name), (true + uniform) / 2, rtol=1e-12)
-        assert stats.kstest(uniform, "uniform").pvalue > 0.001
-    assert abs(np.corrcoef(drawn)[0, 1]) < 0.02
-
-
-def test_corrupted_beliefs_keep_change_rates_and_the_least_precision():
-    pages = SignalledPages(0.7, [1.0, 2.0, 3.0], [0.0, 0.0, 1.0], [0.0, 0.3, 0.0])
-    for believed in corrupt(pages, [0.0, 0.3, 1.0], least_precision=0.4, rng=1):
-        assert_array_equal(believed.change_rate, pages.change_rate)
-        assert_array_equal(believed.importance, pages.importance)
-        assert (believed.precision[believed.recall > 0] > 0.4 - 1e-12).all()
-
-
-def test_precision_and_recall_may_have_one_noise():
-    pages = SignalledPages.from_precision(0.7, [1.0, 2.0], precision=0.5, recall=0.5)
-    for one_noise in (True, False):
-        (noise,) = corrupt(pages, 1.0, one_noise=one_noise, rng=1)
-        assert np.allclose(noise.precision, noise.recall) == one_noise
-
-
-def test_corruption_is_a_share():
-    with pytest.raises(ValueError, match=r"corruption must be in \[0, 1\], got 1.5"):
-        corrupt(SignalledPages(0.7, [1.0]), [0.5, 1.5])
 
 
 # ------------------------------ many lengths of exploration
