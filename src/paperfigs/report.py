@@ -1,6 +1,5 @@
 """Pages made from the records of all figures: claims, settings, gallery, README."""
 
-import math
 import re
 from itertools import groupby
 
@@ -153,9 +152,7 @@ class Page:
 
     def _row(self, claim):
         """A claim as a row."""
-        place = "ours"
-        if "ours" not in claim:
-            place = claim["where"]
+        place = "ours" if "ours" in claim else claim["where"]
         if "headline" in claim:
             place = f"{place}; headline: {claim['headline']}"
         criterion = ledger.criterion(claim)
@@ -186,10 +183,11 @@ class Page:
         """Rows of the numbers that the paper prints about results."""
         for claim in self.claims:
             if "theirs" in claim:
-                ratio = (claim["measured"] or math.nan) / claim["theirs"]
+                found = claim["measured"]
+                ratio = f"{found / claim['theirs'] - 1:+.0%}" if found else ""
                 what = f"{claim['says']} ({claim['where']})"
                 ours = ledger.measurement(claim)
-                yield self.link, what, claim["theirs"], ours, f"{ratio - 1:+.0%}"
+                yield self.link, what, claim["theirs"], ours, ratio
 
     def settings(self):
         """Rows of the settings that the paper leaves open."""
