@@ -1,5 +1,6 @@
 """Pages made from the records of all figures: claims, settings, gallery, README."""
 
+import math
 import re
 from itertools import groupby
 
@@ -152,7 +153,9 @@ class Page:
 
     def _row(self, claim):
         """A claim as a row."""
-        place = "ours" if "ours" in claim else claim["where"]
+        place = "ours"
+        if "ours" not in claim:
+            place = claim["where"]
         if "headline" in claim:
             place = f"{place}; headline: {claim['headline']}"
         criterion = ledger.criterion(claim)
@@ -183,11 +186,10 @@ class Page:
         """Rows of the numbers that the paper prints about results."""
         for claim in self.claims:
             if "theirs" in claim:
-                found = claim["measured"]
-                ratio = f"{found / claim['theirs'] - 1:+.0%}" if found else ""
+                ratio = (claim["measured"] or math.nan) / claim["theirs"]
                 what = f"{claim['says']} ({claim['where']})"
                 ours = ledger.measurement(claim)
-                yield self.link, what, claim["theirs"], ours, ratio
+                yield self.link, what, claim["theirs"], ours, f"{ratio - 1:+.0%}"
 
     def settings(self):
         """Rows of the settings that the paper leaves open."""

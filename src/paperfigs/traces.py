@@ -28,6 +28,7 @@ _LEAST_PRECISION = 0.01
 # their figure 4 is 11 days, as in the paper (measured: 11.0 with a standard error of
 # 0.2). The limits are our choice.
 _MEDIAN_PERIOD, _SHORTEST_PERIOD, _LONGEST_PERIOD = 17.5 * 24, 2.0, 365 * 24
+_NARROW = 0.7  # standard deviation of the log period of narrow pages (our choice)
 _LABELLED = 0.05  # share of the pages
 _LABELLED_IMPORTANCE = 0.264  # their share of the importance
 _SOURCES = "stand-in", "panel", "bing"
@@ -210,11 +211,12 @@ def hourly_rates(kind: str, n_pages: int, *, rng: Any = None) -> NDArray:
 
     Parameters
     ----------
-    kind : {"stand-in", "log-logistic", "debian"}
+    kind : {"stand-in", "log-logistic", "narrow", "debian"}
         Distribution of the mean times between changes: lognormal with a standard
         deviation of the logarithm of 1; log-logistic with shape 1, whose tail is so
-        heavy that it has no mean without the clip; or that of `debian_pages`, drawn
-        with replacement and scaled to the median.
+        heavy that it has no mean without the clip; lognormal with a standard deviation
+        of 0.7; or that of `debian_pages`, drawn with replacement and scaled to the
+        median.
     n_pages : int
         Number of pages.
     rng : None, int or Generator, optional
@@ -229,10 +231,17 @@ def hourly_rates(kind: str, n_pages: int, *, rng: Any = None) -> NDArray:
     if kind == "debian":
         rate, _ = debian_pages()
         return rng.choice(rate, n_pages) / np.median(rate) / _MEDIAN_PERIOD
-    draws = {"stand-in": rng.standard_normal, "log-logistic": rng.logistic}
+    draws = {
+        "stand-in": rng.standard_normal,
+        "log-logistic": rng.logistic,
+        "narrow": rng.standard_normal,
+    }
     draw = draws[checks.one_of("kind", kind, draws)]
     period = _MEDIAN_PERIOD * np.exp(draw(size=n_pages))
-    return 1 / np.clip(period, _SHORTEST_PERIOD, _LONGEST_PERIOD)
+    rate = 1 / np.clip(period, _SHORTEST_PERIOD, _LONGEST_PERIOD)
+    if kind == "narrow":
+        rate = (rate * _MEDIAN_PERIOD) ** _NARROW / _MEDIAN_PERIOD
+    return rate
 
 
 def uniform_pages(

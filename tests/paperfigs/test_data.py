@@ -137,7 +137,7 @@ def test_the_population_of_real_rates():
 
 @pytest.mark.parametrize(
     ("kind", "spread"),
-    [("stand-in", 1.0), ("log-logistic", np.pi / np.sqrt(3))],
+    [("stand-in", 1.0), ("narrow", 0.7), ("log-logistic", np.pi / np.sqrt(3))],
 )
 def test_hourly_rates_have_one_median(kind, spread):
     rate = traces.hourly_rates(kind, 20_000, rng=1)
