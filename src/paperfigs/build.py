@@ -135,10 +135,8 @@ def jobs_for(
     chosen = select(ids)
     jobs = []
     for figure, notebook in chosen.items():
-        values = {}
-        if profile == "paper":
-            values |= project.settings(figure).get("paper", {})
-        values |= parameters or {}
+        paper = project.settings(figure).get("paper", {}) if profile == "paper" else {}
+        values = paper | (parameters or {})
         known = project.defaults(notebook)
         unknown = values.keys() - known
         if unknown:

@@ -233,10 +233,8 @@ def says(claim: dict[str, Any]) -> str:
 
 def criterion(claim: dict[str, Any]) -> str:
     """Write the criterion of a claim; empty without one."""
-    texts = (
-        text.format(claim[k]) for k, text in project.CRITERIA.items() if k in claim
-    )
-    return next(texts, "")
+    texts = project.CRITERIA.items()
+    return "".join(text.format(claim[key]) for key, text in texts if key in claim)
 
 
 def measurement(claim: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """Which claims hold over seeds and readings, and the verdict on a figure."""
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -153,15 +153,15 @@ def over_seeds(found: list[dict[str, Any]], claim: dict[str, Any]) -> dict[str, 
 def _deciding(free, claim):
     """A text for each setting with which the status turns round, by its name."""
     texts = {}
-    for name, others in claim["readings"].items():
-        by_value = {text(free[name]["ours"]): claim["here"]}
-        by_value |= {value: one["status"] for value, one in others.items()}
-        if {"holds", "differs"} <= set(by_value.values()):
-            lists = []
-            for word in ("holds", "differs"):
-                values = [value for value in by_value if by_value[value] == word]
-                lists.append(f"{word} with {' / '.join(values)}")
-            texts[name] = f"`{name}` decides: {', '.join(lists)}"
+    for key, others in claim["readings"].items():
+        values = defaultdict(list, {claim["here"]: [text(free[key]["ours"])]})
+        for value, one in others.items():
+            values[one["status"]].append(value)
+        holds, differs = (" / ".join(values[word]) for word in ("holds", "differs"))
+        if holds and differs:
+            texts[name] = (
+                f"`{name}` decides: holds with {holds}, differs with {differs}"
+            )
     return texts
 
 
