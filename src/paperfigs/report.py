@@ -139,8 +139,8 @@ class Page:
         self.claims = verdicts.assess(figure)
         self.word = verdicts.judge(self.claims)
         # As a code host and the site make anchors of headings.
-        anchor = re.sub(r"[^\w\- ]", "", f"{figure} {self.title}".lower())
-        claims = f"[claims](CLAIMS.md#{anchor.replace(' ', '-')})"
+        anchor = re.sub(r"[^\w\- ]", "", f"{figure} {self.title}")
+        claims = f"[claims](CLAIMS.md#{anchor.lower().replace(' ', '-')})"
         mark = _MARKS.get(self.word, "")
         self.verdict = f"{mark} {ledger.verdict(figure).data} ({claims})"
 

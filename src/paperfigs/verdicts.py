@@ -138,16 +138,19 @@ def over_seeds(found: list[dict[str, Any]], claim: dict[str, Any]) -> dict[str, 
     errors = [math.inf if one["stderr"] is None else one["stderr"] for one in found]
     spread = values.std(ddof=1) if len(values) > 1 else 0.0
     within = math.sqrt(np.mean(np.square(errors)))
-    stderr = max(spread, within) / math.sqrt(len(values))
-    here = status(values.mean(), stderr, claim)
+    joined = {
+        "values": values.tolist(),
+        "measured": values.mean(),
+        "stderr": max(spread, within) / math.sqrt(len(values)),
+        "median": None,
+    }
+    if "median" in found[0]:
+        joined["median"] = np.mean([one["median"] for one in found])
+    here = status(joined["measured"], joined["stderr"], claim)
     single = [status(*one, claim) for one in zip(values, errors, strict=True)]
     if here == "on the border" or {"holds", "differs"} <= {here, *single}:
         here = "varies"
-    median = None
-    if "median" in found[0]:
-        median = np.mean([one["median"] for one in found])
-    joined = {"values": values.tolist(), "measured": values.mean(), "stderr": stderr}
-    return joined | {"median": median, "here": here}
+    return joined | {"here": here}
 
 
 def _deciding(free, claim):
@@ -159,9 +162,7 @@ def _deciding(free, claim):
             values[one["status"]].append(value)
         holds, differs = (" / ".join(values[word]) for word in ("holds", "differs"))
         if holds and differs:
-            texts[name] = (
-                f"`{name}` decides: holds with {holds}, differs with {differs}"
-            )
+            texts[key] = f"`{key}` decides: holds with {holds}, differs with {differs}"
     return texts
 
 
