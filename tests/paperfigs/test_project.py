@@ -66,7 +66,8 @@ def test_pages_say_what_the_records_say(monkeypatch):
 
 
 def test_the_readme_can_be_read_in_a_few_minutes():
-    assert len((ROOT / "README.md").read_text().split()) <= 700
+    words = (ROOT / "README.md").read_text().split()
+    assert len([word for word in words if word.strip("|-")]) <= 700
 
 
 def test_the_block_of_the_readme_can_be_copied_whole():
