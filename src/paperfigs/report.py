@@ -1,6 +1,5 @@
 """Pages made from the records of all figures: claims, settings, gallery, README."""
 
-import math
 import re
 from itertools import groupby
 
@@ -90,7 +89,7 @@ def write() -> None:
         for page in pages:
             settings += page.settings()
             printed += page.printed()
-    head = "figure", "number", "paper", "here", "difference"
+    head = "figure", "number", "paper", "here", "here / paper"
     claims += ["\n## Printed numbers\n", ledger.table(head, printed)]
     head = "figure", "setting", "ours", "others", "what the paper says", "decides"
     data = [row for row in data if row[1] != "as in the paper (simulated)"]
@@ -137,6 +136,10 @@ class Page:
         self.picture = f"[![{self.title}]({figure}.png)]({address})"
         self.data = project.about(figure).get("data", "")
         self.claims = verdicts.assess(figure)
+        self.runs = ""
+        for run in verdicts.runs(figure)["seeds"][:1]:
+            if "n_runs" in run["parameters"]:
+                self.runs = f" of {run['parameters']['n_runs']:,} runs"
         self.word = verdicts.judge(self.claims)
         # As a code host and the site make anchors of headings.
         anchor = re.sub(r"[^\w\- ]", "", f"{figure} {self.title}")
@@ -153,9 +156,7 @@ class Page:
 
     def _row(self, claim):
         """A claim as a row."""
-        place = "ours"
-        if "ours" not in claim:
-            place = claim["where"]
+        place = "ours" if "ours" in claim else claim["where"]
         if "headline" in claim:
             place = f"{place}; headline: {claim['headline']}"
         criterion = ledger.criterion(claim)
@@ -164,10 +165,10 @@ class Page:
         if "when" in claim:
             criterion += f" {_WHEN[claim['when']]} ({claim.get('set')})."
         measured = ledger.measurement(claim)
-        n_seeds = len(claim["values"])
-        if n_seeds > 1:
-            low, high = min(claim["values"]), max(claim["values"])
-            measured += f" ({low:.3g} to {high:.3g}; {n_seeds} seeds{self._n_runs()})"
+        values = claim["values"]
+        if len(set(values)) > 1:
+            low, high = min(values), max(values)
+            measured += f" ({low:.3g} to {high:.3g}; {len(values)} seeds{self.runs})"
         here = claim["here"]
         median = claim["median"]
         if median is not None and verdicts.status(median, 0.0, claim) != here:
@@ -177,19 +178,14 @@ class Page:
         says = f"{ledger.says(claim)} [{place}]"
         return says, criterion, measured, here, verdicts.general(claim)
 
-    def _n_runs(self):
-        """The number of runs for each seed, if there are several."""
-        first = verdicts.runs(self.figure)["seeds"][0]["parameters"]
-        return f" of {first['n_runs']:,} runs" if "n_runs" in first else ""
-
     def printed(self):
         """Rows of the numbers that the paper prints about results."""
         for claim in self.claims:
             if "theirs" in claim:
-                ratio = (claim["measured"] or math.nan) / claim["theirs"]
+                theirs, ours = claim["theirs"], claim["measured"]
+                ratio = f"{ours / theirs:.3g}" if ours else ""
                 what = f"{claim['says']} ({claim['where']})"
-                ours = ledger.measurement(claim)
-                yield self.link, what, claim["theirs"], ours, f"{ratio - 1:+.0%}"
+                yield self.link, what, theirs, ledger.measurement(claim), ratio
 
     def settings(self):
         """Rows of the settings that the paper leaves open."""
