@@ -1,6 +1,5 @@
 """Pages made from the records of all figures: claims, settings, gallery, README."""
 
-import math
 import re
 from itertools import groupby
 
@@ -186,10 +185,12 @@ class Page:
         """Rows of the numbers that the paper prints about results."""
         for claim in self.claims:
             if "theirs" in claim:
-                ratio = (claim["measured"] or math.nan) / claim["theirs"]
+                difference = ""
+                if claim["values"]:
+                    difference = f"{claim['measured'] / claim['theirs'] - 1:+.0%}"
                 what = f"{claim['says']} ({claim['where']})"
                 ours = ledger.measurement(claim)
-                yield self.link, what, claim["theirs"], ours, f"{ratio - 1:+.0%}"
+                yield self.link, what, claim["theirs"], ours, difference
 
     def settings(self):
         """Rows of the settings that the paper leaves open."""
