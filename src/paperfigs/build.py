@@ -312,7 +312,7 @@ def _executed(job):
 def at_a_time() -> int:
     """How many notebooks run at a time: one for each core, if memory allows."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min(os.cpu_count(), 1 + int(memory / _MEMORY))
+    return max(1, min(os.cpu_count(), int(memory / _MEMORY)))
 
 
 def run_all(todo, work, workers):
