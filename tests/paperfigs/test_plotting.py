@@ -191,21 +191,7 @@ def test_bands_with_infinite_runs_are_drawn_where_they_are_finite():
     figure.draw_without_rendering()  # without a warning
 
 
-# ---- medians, boxes, rates
-
-
-def test_medians_with_their_quartiles():
-    _, ax = plt.subplots()
-    runs = np.arange(101.0)[:, None] + np.array([0.0, 1000.0])
-    styles = {"MLE": {"color": "red"}, "other": {"color": "blue"}}
-    plotting.medians(ax, [1, 10], {"MLE": runs, "other": runs + 1}, styles)
-    first, bars, other, _ = (line.get_xydata() for line in ax.lines)
-    apart = 1.07**0.5
-    np.testing.assert_allclose(first, [[1 / apart, 50], [10 / apart, 1050]], rtol=1e-12)
-    np.testing.assert_allclose(other, [[apart, 51], [10 * apart, 1051]], rtol=1e-12)
-    # 25% and 75% of 0..100, and a gap after each bar
-    np.testing.assert_array_equal(bars[:, 1], [25, 75, np.nan, 1025, 1075, np.nan])
-    assert ax.lines[1].get_color() == ax.lines[0].get_color() == "red"
+# ---- boxes, rates
 
 
 def test_boxes_show_quartiles_mean_and_standard_error_and_baseline_as_a_line():
