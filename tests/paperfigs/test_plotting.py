@@ -7,7 +7,7 @@ import re
 import matplotlib as mpl
 import numpy as np
 import pytest
-from matplotlib.colors import to_rgb
+from matplotlib.colors import to_rgb, to_rgba
 
 from paperfigs import plotting
 from paperfigs.ledger import Claims
@@ -166,6 +166,26 @@ def test_bands_are_the_mean_and_outlines_of_the_central_runs():
     for line, y in zip(ax.lines, (100, 5, 195), strict=True):
         np.testing.assert_array_equal(line.get_xydata(), [[1, y], [2, y + 1000]])
     assert len({line.get_color() for line in ax.lines}) == 1
+
+
+def test_errors_are_the_mean_and_bars_of_its_standard_error():
+    _, ax = plt.subplots()
+    runs = np.array([[1.0, 10.0], [2.0, 10.0], [6.0, 40.0]])
+    plotting.errors(ax, [1, 2], {"SA": runs, "LLN": runs + 1}, linewidth=3)
+    first, second = ax.containers
+    mean, error = np.array([3.0, 20.0]), np.array([np.sqrt(7 / 3), 10.0])
+    np.testing.assert_array_equal(first[0].get_xydata(), [[1, 3], [2, 20]])
+    for (x, y), bar in zip(enumerate(mean), first[2][0].get_segments(), strict=True):
+        expected = [[x + 1, y - error[x]], [x + 1, y + error[x]]]
+        np.testing.assert_allclose(bar, expected, rtol=1e-12)
+    np.testing.assert_array_equal(second[0].get_ydata(), mean + 1)
+    handles, labels = ax.get_legend_handles_labels()
+    assert labels == ["SA", "LLN"]
+    for curve, name in zip(handles, labels, strict=True):
+        color = plotting.LINES[name]["color"]
+        assert curve[0].get_color() == color
+        np.testing.assert_allclose(curve[2][0].get_color()[0], to_rgba(color))
+        assert curve[0].get_linewidth() == 3.0
 
 
 def test_one_run_is_drawn_without_a_bar():
