@@ -38,9 +38,9 @@ _CLAIMS = f"""# Does the paper hold? Verdicts and claims
   ours to have. *Calibrated*: the stand-in data were chosen to fit the claim.
 - A figure is *reproduced* if its **headline** claims hold, and none of them is open or
   calibrated. The paper states these in its abstract, introduction, conclusion or
-  captions. Without headline claims all claims count. It is *not reproduced* if one
-  differs and no claim holds, *open* if none can be tested, otherwise *in part*. Our own
-  claims do not count.
+  captions. Without headline claims all claims count. It is *not reproduced* if none of
+  them holds, *open* if none can be tested, otherwise *in part*. Our own claims do not
+  count.
 - Data *as in the paper* are simulated from the distributions that the paper gives.
   *Stand-in* data replace private data. *Reconstructed* figures have settings of ours.
 
@@ -89,7 +89,7 @@ def write() -> None:
         for page in pages:
             settings += page.settings()
             printed += page.printed()
-    head = "figure", "number", "paper", "here", "difference"
+    head = "figure", "number", "paper", "here", "here / paper"
     claims += ["\n## Printed numbers\n", ledger.table(head, printed)]
     head = "figure", "setting", "ours", "others", "what the paper says", "decides"
     data = [row for row in data if row[1] != "as in the paper (simulated)"]
@@ -113,8 +113,7 @@ def _count(paper, pages):
     words = [page.word.removesuffix(" (varies)") for page in pages]
     claims = [claim for page in pages for claim in page.claims]
     link = f"[{paper}](figures/README.md#{paper})"
-    counts = [words.count(word) for word in _COUNTED]
-    return (link, len(pages), *counts, verdicts.fraction(claims))
+    return link, len(pages), *map(words.count, _COUNTED), verdicts.fraction(claims)
 
 
 class Page:
@@ -136,6 +135,10 @@ class Page:
         self.picture = f"[![{self.title}]({figure}.png)]({address})"
         self.data = project.about(figure).get("data", "")
         self.claims = verdicts.assess(figure)
+        self.runs = ""
+        for run in verdicts.runs(figure)["seeds"][:1]:
+            if "n_runs" in run["parameters"]:
+                self.runs = f" of {run['parameters']['n_runs']:,} runs"
         self.word = verdicts.judge(self.claims)
         # As a code host and the site make anchors of headings.
         anchor = re.sub(r"[^\w\- ]", "", f"{figure} {self.title}")
@@ -152,9 +155,7 @@ class Page:
 
     def _row(self, claim):
         """A claim as a row."""
-        place = "ours"
-        if "ours" not in claim:
-            place = claim["where"]
+        place = "ours" if "ours" in claim else claim["where"]
         if "headline" in claim:
             place = f"{place}; headline: {claim['headline']}"
         criterion = ledger.criterion(claim)
@@ -163,10 +164,10 @@ class Page:
         if "when" in claim:
             criterion += f" {_WHEN[claim['when']]} ({claim.get('set')})."
         measured = ledger.measurement(claim)
-        n_seeds = len(claim["values"])
-        if n_seeds > 1:
-            low, high = min(claim["values"]), max(claim["values"])
-            measured += f" ({low:.3g} to {high:.3g}; {n_seeds} seeds{self._n_runs()})"
+        values = claim["values"]
+        if len(set(values)) > 1:
+            low, high = min(values), max(values)
+            measured += f" ({low:.3g} to {high:.3g}; {len(values)} seeds{self.runs})"
         here = claim["here"]
         median = claim["median"]
         if median is not None and verdicts.status(median, 0.0, claim) != here:
@@ -176,21 +177,14 @@ class Page:
         says = f"{ledger.says(claim)} [{place}]"
         return says, criterion, measured, here, verdicts.general(claim)
 
-    def _n_runs(self):
-        """The number of runs for each seed, if there are several."""
-        first = verdicts.runs(self.figure)["seeds"][0]["parameters"]
-        return f" of {first['n_runs']:,} runs" if "n_runs" in first else ""
-
     def printed(self):
         """Rows of the numbers that the paper prints about results."""
         for claim in self.claims:
             if "theirs" in claim:
-                difference = ""
-                if claim["values"]:
-                    difference = f"{claim['measured'] / claim['theirs'] - 1:+.0%}"
+                theirs, ours = claim["theirs"], claim["measured"]
+                ratio = f"{ours / theirs:.3g}" if ours else ""
                 what = f"{claim['says']} ({claim['where']})"
-                ours = ledger.measurement(claim)
-                yield self.link, what, claim["theirs"], ours, difference
+                yield self.link, what, theirs, ledger.measurement(claim), ratio
 
     def settings(self):
         """Rows of the settings that the paper leaves open."""
