@@ -172,8 +172,7 @@ def fingerprint(job: Job) -> str:
         and `checksum_of_code`.
     """
     code = project.cells(job.notebook)
-    claims = project.claims(job.figure)
-    criteria = {name: project.limits(claim) for name, claim in claims.items()}
+    criteria = [*map(project.limits, project.claims(job.figure).values())]
     inputs = json.dumps([code, job.parameters, criteria, checksum_of_code()])
     return hashlib.sha256(inputs.encode()).hexdigest()
 
@@ -312,7 +311,7 @@ def _executed(job):
 def at_a_time() -> int:
     """How many notebooks run at a time: one for each core, if memory allows."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1, min(os.cpu_count(), int(memory / _MEMORY)))
+    return min(os.cpu_count(), int(memory / _MEMORY) or 1)
 
 
 def run_all(todo, work, workers):
