@@ -335,10 +335,8 @@ def run_all(todo, work, workers):
     dict of str
         The errors by name.
     """
-    seconds = {}
-    for name in todo:
-        settings = project.settings(name.split(" ")[0])
-        seconds[name] = settings.get("seconds", _UNKNOWN_SECONDS)
+    settings = {name: project.settings(name.split(" ")[0]) for name in todo}
+    seconds = {k: of.get("seconds", _UNKNOWN_SECONDS) for k, of in settings.items()}
 
     def timed(name):
         began = time.monotonic()
@@ -482,8 +480,6 @@ def verify(
 
 def _contents(stem):
     """Arrays of a figure, and statuses of its claims, by name."""
-    if not Path(f"{stem}.json").exists():
-        return {}
     contents = {}
     for claim in project.entry(f"{stem}.json", "claims"):
         contents[f"claim {claim['id']}"] = claim["status"]

@@ -156,14 +156,14 @@ def defaults(notebook: PathLike) -> dict[str, Any]:
 
 
 def as_list(name: str, value: list | str) -> list:
-    """Read a list that papermill passes as text: ``papermill -p steps "[0.6, 0.9]"``.
+    """Read numbers that papermill passes as text: ``papermill -p steps "[0.6, 0.9]"``.
 
     Parameters
     ----------
     name : str
         The parameter, for the message of an error.
     value : list or str
-        The list, or its text.
+        The numbers, or their text.
 
     Returns
     -------
@@ -172,13 +172,12 @@ def as_list(name: str, value: list | str) -> list:
     Raises
     ------
     ValueError
-        Not a list.
+        Not a list of numbers.
     """
-    if isinstance(value, str):
-        value = yaml.safe_load(value)
-    if not isinstance(value, list):
-        raise ValueError(f"{name} must be a list such as [1, 2], got {value!r}")
-    return value
+    numbers = yaml.safe_load(value) if isinstance(value, str) else value
+    if not isinstance(numbers, list) or any(isinstance(x, str) for x in numbers):
+        raise ValueError(f"{name} must be numbers such as [1, 2], got {value!r}")
+    return numbers
 
 
 def settings(figure: str) -> dict[str, Any]:

@@ -113,8 +113,7 @@ def _count(paper, pages):
     words = [page.word.removesuffix(" (varies)") for page in pages]
     claims = [claim for page in pages for claim in page.claims]
     link = f"[{paper}](figures/README.md#{paper})"
-    counts = [words.count(word) for word in _COUNTED]
-    return (link, len(pages), *counts, verdicts.fraction(claims))
+    return link, len(pages), *map(words.count, _COUNTED), verdicts.fraction(claims)
 
 
 class Page:

@@ -95,9 +95,9 @@ def run(
                     todo[name] = figure, notebook, wanted
         errors = build.run_all(todo, lambda job: _run(*job), jobs)
         report.write()
-        plot = "claims.ipynb"
-        executed = root / "build" / "notebooks" / plot
-        build.execute(root / "notebooks" / plot, executed, output_dir=f"{root}/figures")
+        plot = root / "notebooks" / "claims.ipynb"
+        build.execute(plot, root / "build" / plot.name, output_dir=f"{root}/figures")
+    print(f"{len(todo) - len(errors)} runs made, {len(errors)} failed")
     return errors
 
 
@@ -123,8 +123,8 @@ def _run(figure, notebook, wanted):
         claims = project.entry(Path(folder, f"{figure}.json"), "claims")
     if build.checksum_of_code() != code:
         raise project.BuildError("the code was edited during the run; repeat it")
-    seconds = round(time.monotonic() - began)
-    _enter(figure, notebook, wanted, {"seconds": seconds, "claims": claims})
+    results = {"seconds": round(time.monotonic() - began), "claims": claims}
+    _enter(figure, notebook, wanted, results)
 
 
 def _enter(figure, notebook, wanted, results):
