@@ -479,6 +479,8 @@ def verify(
 
 def _contents(stem):
     """Arrays of a figure, and statuses of its claims, by name."""
+    if not Path(f"{stem}.json").exists():
+        return {}
     contents = {}
     for claim in project.entry(f"{stem}.json", "claims"):
         contents[f"claim {claim['id']}"] = claim["status"]
