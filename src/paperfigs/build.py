@@ -345,7 +345,7 @@ def run_all(todo, work, workers):
     errors = {}
     with (
         ThreadPoolExecutor(workers or at_a_time()) as pool,
-        tqdm(total=sum(map(seconds.get, todo)), bar_format=_BAR, disable=None) as bar,
+        tqdm(total=sum(seconds.values()), bar_format=_BAR, disable=None) as bar,
     ):
         queue = sorted(todo, key=seconds.get, reverse=True)
         running = {pool.submit(timed, name): name for name in queue}
