@@ -172,8 +172,7 @@ def fingerprint(job: Job) -> str:
         and `checksum_of_code`.
     """
     code = project.cells(job.notebook)
-    claims = project.claims(job.figure)
-    criteria = {name: project.limits(claim) for name, claim in claims.items()}
+    criteria = [*map(project.limits, project.claims(job.figure).values())]
     inputs = json.dumps([code, job.parameters, criteria, checksum_of_code()])
     return hashlib.sha256(inputs.encode()).hexdigest()
 
@@ -312,7 +311,7 @@ def _executed(job):
 def at_a_time() -> int:
     """How many notebooks run at a time: one for each core, if memory allows."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min(os.cpu_count(), 1 + int(memory / _MEMORY))
+    return min(os.cpu_count(), int(memory / _MEMORY) or 1)
 
 
 def run_all(todo, work, workers):
@@ -346,7 +345,7 @@ def run_all(todo, work, workers):
     errors = {}
     with (
         ThreadPoolExecutor(workers or at_a_time()) as pool,
-        tqdm(total=sum(map(seconds.get, todo)), bar_format=_BAR, disable=None) as bar,
+        tqdm(total=sum(seconds.values()), bar_format=_BAR, disable=None) as bar,
     ):
         queue = sorted(todo, key=seconds.get, reverse=True)
         running = {pool.submit(timed, name): name for name in queue}
@@ -480,6 +479,8 @@ def verify(
 
 def _contents(stem):
     """Arrays of a figure, and statuses of its claims, by name."""
+    if not Path(f"{stem}.json").exists():
+        return {}
     contents = {}
     for claim in project.entry(f"{stem}.json", "claims"):
         contents[f"claim {claim['id']}"] = claim["status"]

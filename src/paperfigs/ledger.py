@@ -53,7 +53,9 @@ class Claims:
     Raises
     ------
     BuildError
-        No ``claims.yaml`` beside the notebook or in a checkout.
+        No checkout, or no ``claims.yaml`` of the paper.
+    KeyError
+        No notebook of this figure in the checkout.
     """
 
     def __init__(

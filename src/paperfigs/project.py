@@ -191,9 +191,9 @@ def settings(figure: str) -> dict[str, Any]:
     Returns
     -------
     dict
-        `paper`, the paper's own parameters; `free`, the settings that the paper
-        leaves open, with our value and others; `robust`, the parameters of repeated
-        runs that are smaller, and `smaller`, why that is enough; `seconds` that a
+        ``paper``, the paper's own parameters; ``free``, the settings that the paper
+        leaves open, with our value and others; ``robust``, the parameters of repeated
+        runs that are smaller, and ``smaller``, why that is enough; ``seconds`` that a
         build takes. Any of them may be absent.
     """
     text = (root() / "notebooks" / "paper.yaml").read_text()

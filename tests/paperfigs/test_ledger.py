@@ -14,6 +14,7 @@ def claimed(checkout):
     """Claims of figure a/fig1, to be measured."""
 
     def make(*entries, **options):
+        checkout.notebook("a/fig1_x")
         checkout.claims("a/fig1", *entries)
         return Claims("a/fig1", **options)
 
@@ -131,11 +132,9 @@ def test_a_claim_that_nothing_can_judge_is_refused(claimed, entry, message):
 
 def test_claims_that_are_not_there_are_named(checkout, claimed):
     claims = claimed({"id": "x", "at_least": 0}, {"id": "p", "declared": "calibrated"})
-    for name in ("y", "p"):
-        with pytest.raises(
-            ValueError, match=f"of a/fig1, got '{name}'; there are: x, p"
-        ):
-            claims.measure(name, 1.0)
+    with pytest.raises(ValueError, match="of a/fig1, got 'y'; there are: x, p"):
+        claims.measure("y", 1.0)
+    checkout.notebook("b/fig1_x")
     with pytest.raises(project.BuildError, match=r"b/claims.yaml cannot be read"):
         Claims("b/fig1")
     checkout.write("notebooks/a/claims.yaml", "fig1: [")
@@ -151,18 +150,15 @@ def test_outside_of_a_checkout_one_line_says_what_to_do(tmp_path, monkeypatch):
     assert "\n" not in str(caught.value)
 
 
-def test_a_notebook_runs_in_its_own_folder_without_a_checkout(
-    checkout, monkeypatch, tmp_path_factory
+def test_a_notebook_runs_in_its_own_folder_of_a_checkout(
+    checkout, claimed, monkeypatch
 ):
-    checkout.claims("a/fig1", {"id": "x", "at_least": 0})
-    checkout.notebook("a/fig1_x")
-    alone = tmp_path_factory.mktemp("alone")
-    (checkout.root / "notebooks" / "a").rename(alone / "a")
-    monkeypatch.chdir(alone / "a")
+    claimed({"id": "x", "at_least": 0})
+    monkeypatch.chdir(checkout.root / "notebooks" / "a")
     claims = Claims("a/fig1", {"n": 3})
     assert claims.measure("x", 1.0) == "holds"
     assert claims.parameters == {"n": 3, "rates": [0.5, 1.0]}
-    assert "n = 3" in claims.table().data or "paper scale" in claims.table().data
+    assert "with n = 3 (paper scale: 5)" in claims.table().data
 
 
 # ---- records
@@ -288,7 +284,7 @@ fig3: {sentence: It is., claims: [{id: one, at_least: 1, ours: true}]}
     checkout.built("b/fig3", one=2.0)
     shown = [ledger.verdict(f"b/fig{number}").data for number in (1, 2, 3)]
     assert shown == [
-        "**In part**: 1 of 2 hold (data: stand-in). It is.",
+        "**In part: 1 of 2 hold (data: stand-in)**. It is.",
         "**Not built**. ",
         "**1 of 1 claims of ours hold**. It is.",
     ]
@@ -393,10 +389,11 @@ def test_standard_error_against_a_bootstrap_with_heavy_tails(statistic):
 
 
 def test_mean_of_known_values():
-    mean, stderr, _ = ledger.mean([1, 2, 3, 4])
-    assert mean == 2.5
-    assert stderr == pytest.approx(math.sqrt(5 / 3) / 2, rel=1e-15)
-    assert ledger.mean(np.full(7, 0.25)) == Measured(0.25)
+    mean, stderr, median = ledger.mean([1, 2, 3, 14])
+    assert mean == 5.0
+    assert stderr == pytest.approx(math.sqrt(110 / 3) / 2, rel=1e-15)
+    assert median == 2.5
+    assert ledger.mean(np.full(7, 0.25)) == Measured(0.25, 0.0, 0.25)
 
 
 def test_ratio_of_a_method_with_itself_has_no_error():
@@ -409,7 +406,7 @@ def test_ratio_of_a_method_with_itself_has_no_error():
 
 
 def test_what_runs_do_not_give_is_not_measured():
-    one = Measured(1.0, math.inf)
+    one = Measured(1.0, math.inf, 1.0)
     assert ledger.mean([1.0]) == one, "one run has no standard error"
     for found in (
         ledger.mean([]),

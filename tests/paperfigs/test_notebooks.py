@@ -10,13 +10,14 @@ import json
 import re
 
 import pytest
+import yaml
 
 from paperfigs import project, robust, verdicts
 
 ROOT = project.root()
 FIGURES = project.notebooks()
 OF_PAPERS = [figure for figure in FIGURES if not figure.startswith("beyond/")]
-SETTINGS = project.settings()
+SETTINGS = yaml.safe_load((ROOT / "notebooks" / "paper.yaml").read_text())
 NOTEBOOKS = [*FIGURES.values(), *sorted(ROOT.glob("notebooks/*.ipynb"))]
 HEADINGS = ("## The figure", "**What to see.**", "## Does it hold?")
 MOST_LINES, MOST_COLUMNS = 25, 88  # of a code cell
@@ -178,7 +179,7 @@ def test_parameters_are_numbers_texts_and_lists(path):
 def test_paper_parameters_and_record_agree(figure):
     record = _record(figure)
     defaults = project.defaults(FIGURES[figure])
-    expected = defaults | project.paper_parameters().get(figure, {})
+    expected = defaults | project.settings(figure).get("paper", {})
     assert record["parameters"] == {
         name: value for name, value in expected.items() if value is not None
     }, "the committed figure was drawn with the paper's parameters"
@@ -192,6 +193,9 @@ def test_settings_are_those_of_figures():
     for figure, entries in SETTINGS.items():
         known = {"paper", "free", "robust", "smaller", "seconds"}
         assert entries.keys() <= known, figure
+        seconds = entries.get("seconds", 1)
+        assert isinstance(seconds, int), f"{figure}: the bar ends at their exact sum"
+        assert seconds > 0, figure
         if figure not in OF_PAPERS:
             assert entries.keys() <= {"paper", "seconds"}, f"{figure} has no readings"
 
@@ -262,7 +266,7 @@ def test_all_records_of_repeated_runs_are_of_figures_of_papers():
 @each_figure_of_a_paper
 def test_criteria_have_a_date_and_new_ones_a_reason(figure):
     for name, claim in project.claims(figure).items():
-        if "ours" in claim or not verdicts.CRITERIA.keys() & claim.keys():
+        if "ours" in claim or not project.CRITERIA.keys() & claim.keys():
             continue
         assert claim.get("when") in ("before", "after", "rewritten"), name
         has_date = isinstance(claim.get("set"), datetime.date)

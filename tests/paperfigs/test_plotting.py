@@ -7,7 +7,7 @@ import re
 import matplotlib as mpl
 import numpy as np
 import pytest
-from matplotlib.colors import to_rgb
+from matplotlib.colors import to_rgb, to_rgba
 
 from paperfigs import plotting
 from paperfigs.ledger import Claims
@@ -168,6 +168,26 @@ def test_bands_are_the_mean_and_outlines_of_the_central_runs():
     assert len({line.get_color() for line in ax.lines}) == 1
 
 
+def test_errors_are_the_mean_and_bars_of_its_standard_error():
+    _, ax = plt.subplots()
+    runs = np.array([[1.0, 10.0], [2.0, 10.0], [6.0, 40.0]])
+    plotting.errors(ax, [1, 2], {"SA": runs, "LLN": runs + 1}, linewidth=3)
+    first, second = ax.containers
+    mean, error = np.array([3.0, 20.0]), np.array([np.sqrt(7 / 3), 10.0])
+    np.testing.assert_array_equal(first[0].get_xydata(), [[1, 3], [2, 20]])
+    for (x, y), bar in zip(enumerate(mean), first[2][0].get_segments(), strict=True):
+        expected = [[x + 1, y - error[x]], [x + 1, y + error[x]]]
+        np.testing.assert_allclose(bar, expected, rtol=1e-12)
+    np.testing.assert_array_equal(second[0].get_ydata(), mean + 1)
+    handles, labels = ax.get_legend_handles_labels()
+    assert labels == ["SA", "LLN"]
+    for curve, name in zip(handles, labels, strict=True):
+        color = plotting.LINES[name]["color"]
+        assert curve[0].get_color() == color
+        np.testing.assert_allclose(curve[2][0].get_color()[0], to_rgba(color))
+        assert curve[0].get_linewidth() == 3.0
+
+
 def test_one_run_is_drawn_without_a_bar():
     _, (a, b) = plt.subplots(1, 2)
     plotting.errors(a, [1, 2], {"SA": np.ones((1, 2))})
@@ -191,21 +211,7 @@ def test_bands_with_infinite_runs_are_drawn_where_they_are_finite():
     figure.draw_without_rendering()  # without a warning
 
 
-# ---- medians, boxes, rates
-
-
-def test_medians_with_their_quartiles():
-    _, ax = plt.subplots()
-    runs = np.arange(101.0)[:, None] + np.array([0.0, 1000.0])
-    styles = {"MLE": {"color": "red"}, "other": {"color": "blue"}}
-    plotting.medians(ax, [1, 10], {"MLE": runs, "other": runs + 1}, styles)
-    first, bars, other, _ = (line.get_xydata() for line in ax.lines)
-    apart = 1.07**0.5
-    np.testing.assert_allclose(first, [[1 / apart, 50], [10 / apart, 1050]], rtol=1e-12)
-    np.testing.assert_allclose(other, [[apart, 51], [10 * apart, 1051]], rtol=1e-12)
-    # 25% and 75% of 0..100, and a gap after each bar
-    np.testing.assert_array_equal(bars[:, 1], [25, 75, np.nan, 1025, 1075, np.nan])
-    assert ax.lines[1].get_color() == ax.lines[0].get_color() == "red"
+# ---- boxes, rates
 
 
 def test_boxes_show_quartiles_mean_and_standard_error_and_baseline_as_a_line():

@@ -140,6 +140,31 @@ def test_links_of_a_page_lead_somewhere(page):
     assert _dead_links(ROOT / page) == []
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [([1, 2.5], [1, 2.5]), ("[0.6, 9]", [0.6, 9]), ("[]", [])],
+)
+def test_numbers_may_come_as_text(value, expected):
+    assert project.as_list("steps", value) == expected
+
+
+@pytest.mark.parametrize(
+    "value", [0.6, None, "0.6", "", "a, b", "{a: 1}", (1, 2), [1, "b"], "[1, b]"]
+)
+def test_what_is_no_list_of_numbers_is_refused_with_the_text_that_came(value):
+    message = f"steps must be numbers such as [1, 2], got {value!r}"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        project.as_list("steps", value)
+
+
+def test_settings_of_a_figure_are_its_own(checkout):
+    checkout.settings(a_fig1={"paper": {"n": 7}, "seconds": 3}, b_fig1={"seconds": 4})
+    assert project.settings("a/fig1") == {"paper": {"n": 7}, "seconds": 3}
+    assert project.settings("a/fig2") == {}
+    checkout.write("notebooks/paper.yaml", "# nothing\n")
+    assert project.settings("a/fig1") == {}
+
+
 def test_figures_are_listed_as_a_reader_counts():
     www25 = [name for name in project.notebooks() if name.startswith("www25/")]
     numbered = [f"www25/fig{number}" for number in range(1, 15)]

@@ -128,10 +128,10 @@ def test_a_claim_has_a_row_with_all_that_is_known_of_it(pages):
 
 def test_a_section_begins_with_the_verdict(pages):
     found = sections(pages / "figures/CLAIMS.md")
-    in_part = "**In part (varies)**: 0 of 3 hold, 2 varying, 1 open (data: stand-in). "
+    in_part = "**In part (varies): 0 of 3 hold, 2 varying, 1 open (data: stand-in)**. "
     assert f"{TITLE}\n\n{in_part}\n\n| claim |" in found["b/fig1"]
     assert "**Not built**" in found["b/fig2"]
-    assert "**Reproduced**: 1 of 3 hold, 1 open" in found["beyond/x"]
+    assert "**Reproduced: 1 of 3 hold, 1 open**" in found["beyond/x"]
 
 
 @pytest.mark.parametrize(
@@ -154,30 +154,43 @@ def test_a_reason_is_given_unless_the_claim_holds_whatever_the_setting(
     assert row(checkout.root / "figures/CLAIMS.md", "`x`")[3] == here
 
 
-def test_medians_are_beside_means(checkout):
+@pytest.mark.parametrize(
+    ("measured", "cell"),
+    [
+        ((2.0, 0.1, 1.5), "2.0 ± 0.1"),
+        ((2.0, 0.1, 0.5), "2.0 ± 0.1; by medians 0.5"),
+        ((0.0, 0.1, 1.5), "0.0 ± 0.1; by medians 1.5"),
+        ((1.0, 0.1, 1.5), "1.0 ± 0.1; by medians 1.5"),
+    ],
+)
+def test_medians_are_beside_means_if_they_say_something_else(checkout, measured, cell):
     checkout.notebook("a/fig1_x")
     checkout.claims("a/fig1", {"id": "x", "at_least": 1.0})
-    checkout.built("a/fig1", x=(2.0, 0.1, 1.5))
+    checkout.built("a/fig1", x=measured)
     report.write()
-    cell = row(checkout.root / "figures/CLAIMS.md", "`x`")[2]
-    assert cell == "2.0 ± 0.1; by medians 1.5"
+    assert row(checkout.root / "figures/CLAIMS.md", "`x`")[2] == cell
 
 
 def test_printed_numbers_are_beside_ours(pages):
     text = (pages / "figures/CLAIMS.md").read_text()
     _, _, table = text.partition("\n## Printed numbers\n")
     link = "[b/fig1](../notebooks/b/fig1_x.ipynb)"
-    assert f"| {link} | It takes 4 days. (section 1) | 4.0 | 5 | +25% |" in table
+    assert f"| {link} | It takes 4 days. (section 1) | 4.0 | 5 | 1.25 |" in table
     assert "beyond" not in table
 
 
-def test_a_printed_number_that_cannot_be_measured_has_no_difference(checkout):
+@pytest.mark.parametrize(
+    ("measured", "cells"), [(None, ["-", ""]), (5.0, ["5", "1.25"])]
+)
+def test_a_printed_number_that_cannot_be_measured_has_no_ratio(
+    checkout, measured, cells
+):
     checkout.notebook("a/fig1_x")
     checkout.claims("a/fig1", {"id": "x", "theirs": 4.0, "declared": "open"})
-    checkout.built("a/fig1", x=None)
+    checkout.built("a/fig1", x=measured)
     report.write()
     page = checkout.root / "figures/CLAIMS.md"
-    assert row(page, "[a/fig1]")[2:] == ["4.0", "-", ""]
+    assert row(page, "[a/fig1]")[2:] == ["4.0", *cells]
 
 
 def test_the_gallery_leads_to_the_notebooks_and_has_the_verdicts(pages):
@@ -185,9 +198,9 @@ def test_the_gallery_leads_to_the_notebooks_and_has_the_verdicts(pages):
     link = f"[![{TITLE}](b/fig1.png)](../notebooks/b/fig1_x.ipynb)"
     picture, title, verdict = row(gallery, link)
     assert (picture, title) == (link, TITLE)
-    assert verdict.startswith("◐ **In part (varies)**: ")
+    assert verdict.startswith("◐ **In part (varies): ")
     assert verdict.endswith("([claims](CLAIMS.md#bfig1-figure-1-a-title))")
-    assert row(gallery, "b/fig10.png")[2].startswith("● **Reproduced**")
+    assert row(gallery, "b/fig10.png")[2].startswith("● **Reproduced: ")
     assert row(gallery, "b/fig2.png")[2].startswith("**Not built**")
     assert "## beyond" in gallery.read_text()
 

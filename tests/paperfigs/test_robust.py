@@ -231,6 +231,8 @@ def test_a_new_reading_is_run_and_one_that_is_no_longer_listed_leaves_the_record
     assert recorded() == [*SEEDS, ("n", 8), ("n", 9)]
     stand_in.checkout.settings(a_fig1=SETTINGS | {"free": {}})
     assert stand_in.run() == []
+    assert recorded() == [*SEEDS, ("n", 8), ("n", 9)], "until the next run"
+    stand_in.run(force=True)
     assert recorded() == SEEDS
 
 

@@ -1,11 +1,10 @@
 """Verdicts: the status over seeds and readings, and the rule for a figure."""
 
 import math
-from pathlib import Path
 
 import pytest
 
-from paperfigs import project, verdicts
+from paperfigs import verdicts
 
 AT_LEAST_1 = {"id": "one", "at_least": 1.0}
 
@@ -114,12 +113,6 @@ def test_without_a_build_there_is_nothing_to_assess(checkout):
     assert verdicts.runs("a/fig2") == {"seeds": [], "readings": []}
 
 
-def test_a_notebook_at_the_root_of_a_disk_has_no_record(monkeypatch):
-    monkeypatch.setattr(project, "paper_folder", lambda paper: Path(f"/{paper}"))
-    record = Path("/figures/robust/a-paper/fig1.json")
-    assert verdicts.path("a-paper/fig1") == record
-
-
 def test_the_seeds_decide_and_without_them_the_build_does(checkout):
     private = {"id": "private", "declared": "open", "at_least": 1.0}
     hidden = {"id": "hidden", "declared": "calibrated"}
@@ -143,6 +136,18 @@ def test_the_seeds_decide_and_without_them_the_build_does(checkout):
     assert assessed["one"]["here"] == "differs"
     assert assessed["private"]["here"] == "holds", "other data were found"
     assert assessed["two"]["values"] == [0.0], "the seeds lack it"
+
+
+@pytest.mark.parametrize("measured", [None, 5.0])
+def test_a_number_that_no_criterion_judges_is_a_number_also_if_it_is_declared(
+    checkout, measured
+):
+    declared = {"id": "two", "theirs": 4.0, "declared": "open"}
+    judged = {"id": "three", "theirs": 4.0, "at_least": 6.0}
+    checkout.claims("a/fig1", {"id": "one", "theirs": 4.0}, declared, judged)
+    checkout.built("a/fig1", one=measured, two=measured, three=5.0)
+    here = [claim["here"] for claim in verdicts.assess("a/fig1")]
+    assert here == ["number", "number", "differs"]
 
 
 @pytest.fixture
@@ -180,25 +185,27 @@ def test_a_reading_has_its_measurement_and_its_status(read):
 @pytest.mark.parametrize(
     ("readings", "here", "decides"),
     [
-        ([(10, 3.0), (20, 2.0)], 2.0, []),
-        ([(10, 0.5), (20, 3.0)], 2.0, ["holds with 5 / 20, differs with 10"]),
-        ([(10, 3.0), (20, 0.5)], 0.5, ["holds with 10, differs with 5 / 20"]),
-        ([(10, (1.1, 0.1))], 2.0, []),  # the border is not the opposite
-        ([(10, (1.1, 0.1)), (20, 0.5)], 2.0, ["holds with 5, differs with 20"]),
-        ([(10, 3.0), (20, 0.5)], (1.0, 0.1), ["holds with 10, differs with 20"]),
+        ([(10, 3.0), (20, 2.0)], 2.0, None),
+        ([(10, 0.5), (20, 3.0)], 2.0, "holds with 5 / 20, differs with 10"),
+        ([(10, 3.0), (20, 0.5)], 0.5, "holds with 10, differs with 5 / 20"),
+        ([(10, (1.1, 0.1))], 2.0, None),  # the border is not the opposite
+        ([(10, (1.1, 0.1)), (20, 0.5)], 2.0, "holds with 5, differs with 20"),
+        ([(10, 3.0), (20, 0.5)], (1.0, 0.1), "holds with 10, differs with 20"),
     ],
 )
 def test_a_setting_decides_if_the_claim_holds_with_one_value_and_differs_with_another(
     read, readings, here, decides
 ):
-    texts = [f"`n` decides: {text}" for text in decides]
+    texts = {}
+    if decides:
+        texts["n"] = f"`n` decides: {decides}"
     assert read(readings, here=here)["decides"] == texts
 
 
 def test_a_setting_of_several_parameters_is_written_with_all_of_them(read):
     claim = read([({"k": 1, "m": "x"}, 0.5)], ours={"k": 2, "m": "y"})
     text = "`n` decides: holds with k = 2, m = y, differs with k = 1, m = x"
-    assert claim["decides"] == [text]
+    assert claim["decides"] == {"n": text}
     assert verdicts.text([0.5, 1.0]) == "[0.5, 1.0]"
     assert verdicts.text("real") == "real"
 
@@ -208,7 +215,7 @@ def test_a_reading_of_a_setting_that_is_no_longer_there_is_left_out(read, checko
     checkout.settings(a_fig1={"free": {}})
     (claim,) = verdicts.assess("a/fig1")
     assert claim["readings"] == {}
-    assert claim["decides"] == []
+    assert claim["decides"] == {}
 
 
 # ---- texts
@@ -226,7 +233,7 @@ def test_in_general_a_claim_holds_in_so_many_readings(read):
 
 def test_a_number_is_not_counted_over_readings():
     readings = {"n": {"10": {"status": "number"}}}
-    claim = {"here": "number", "readings": readings, "decides": []}
+    claim = {"here": "number", "readings": readings, "decides": {}}
     assert verdicts.general(claim) == ""
 
 
@@ -268,7 +275,10 @@ def test_the_verdict_follows_from_the_claims_of_the_paper(words, verdict):
     ("headline", "others", "verdict"),
     [
         (["holds"], ["differs", "open"], "reproduced"),
-        (["differs"], ["holds"], "not reproduced"),
+        (["differs"], ["differs", "open"], "not reproduced"),
+        (["differs"], ["holds"], "in part"),
+        (["differs", "open"], ["varies"], "not reproduced"),
+        (["varies"], ["holds"], "in part (varies)"),
         (["varies"], ["differs"], "in part (varies)"),
         (["holds", "varies"], ["differs"], "in part (varies)"),
         (["holds", "differs"], ["holds"], "in part"),
@@ -293,3 +303,9 @@ def test_the_fraction_names_all_that_neither_holds_nor_differs():
     found += claims("varies", "open", "open", "calibrated")
     text = "2 of 7 hold, 1 varying, 2 open, 1 calibrated"
     assert verdicts.fraction(found) == text
+    assert verdicts.summary(found) == f"in part: {text}"
+
+
+def test_a_summary_without_claims_of_a_paper_has_no_fraction():
+    assert verdicts.summary([]) == "not built"
+    assert verdicts.summary(claims("holds", **OURS)) == "1 of 1 claims of ours hold"

@@ -5,6 +5,9 @@ the policies, besides the plain form, known rates, for which regret is closed.
 """
 
 import re
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -169,6 +172,37 @@ def test_bounds_that_exclude_true_rates_are_kept():
     policy = etc(exploration=20.0, bounds=(0.25, 3.0))
     run = policy.run(*PAGES, 40.0, n_runs=5, rng=11)
     assert ((run.believed >= 0.25) & (run.believed <= 3.0)).all()
+
+
+def test_plans_in_several_threads_leave_the_filters_of_warnings_as_they_were():
+    """The filters are of the process: the first to change them may end first."""
+    first_began = threading.Event()
+    second_began = threading.Event()
+    first_ended = threading.Event()
+
+    def first(history):
+        first_began.set()
+        second_began.wait(timeout=0.3)  # in vain, because one plans at a time
+        return CHANGE
+
+    def second(history):
+        second_began.set()
+        first_ended.wait(timeout=10)
+        return CHANGE
+
+    def plan(estimator):
+        copies = Copies(CHANGE, filled=True, rng=9)
+        return etc(estimator=estimator).plan(copies, *PAGES[1:])
+
+    before = list(warnings.filters)
+    with ThreadPoolExecutor(2) as pool:
+        one = pool.submit(plan, first)
+        first_began.wait(timeout=10)
+        other = pool.submit(plan, second)
+        one.result()
+        first_ended.set()
+        other.result()
+    assert warnings.filters == before
 
 
 # ------------------------------ regret

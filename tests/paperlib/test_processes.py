@@ -1,7 +1,9 @@
 """Histories, what crawls of given changes see, and the distribution of simulations."""
 
 import itertools
+import os
 import re
+import threading
 from functools import partial
 
 import numpy as np
@@ -237,6 +239,46 @@ def test_what_is_replicated_depends_on_the_seed_and_its_number_alone():
     five = replicate(lambda rng: rng.random(), 5, rng=1)
     assert replicate(lambda rng: rng.random(), 3, rng=1) == five[:3]
     assert len({*five, *replicate(lambda rng: rng.random(), 5, rng=2)}) == 10
+
+
+def test_runs_in_threads_give_what_a_plain_loop_gives():
+    def run(rng):
+        return rng.random(1000).cumsum()
+
+    plain_loop = [run(stream) for stream in np.random.default_rng(4).spawn(50)]
+    np.testing.assert_array_equal(replicate(run, 50, rng=4), plain_loop)
+
+
+def test_as_many_runs_go_on_at_a_time_as_there_are_cores_and_keep_their_order(
+    monkeypatch,
+):
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    values = [stream.random() for stream in np.random.default_rng(4).spawn(3)]
+    together = threading.Barrier(3)  # which three pass together, or none
+    ended = [threading.Event() for _ in range(4)]
+    ended[3].set()
+
+    def run(rng):
+        value = rng.random()
+        together.wait(timeout=10)
+        number = values.index(value)
+        ended[number + 1].wait(timeout=10)  # the last run ends first
+        ended[number].set()
+        return value
+
+    assert replicate(run, 3, rng=4) == values
+
+
+def test_an_error_of_a_run_is_raised():
+    third = np.random.default_rng(4).spawn(3)[2].random()
+
+    def run(rng):
+        if rng.random() == third:
+            raise ArithmeticError("the third run")
+
+    with pytest.raises(ArithmeticError, match="the third run"):
+        replicate(run, 5, rng=4)
+    assert replicate(run, 2, rng=4) == [None, None]
 
 
 @pytest.mark.parametrize("simulate", SIMULATIONS.values(), ids=SIMULATIONS)
