@@ -141,7 +141,7 @@ class PseudoObservations:
             Mean times between changes, positive, rising.
         base : {"period", "rate"}, default "period"
             Quantity that is uniform before the two pseudo-observations: the
-            period, as in Grimes and Ford (2008), or the rate, as in `density`.
+            period or the rate, as in `density`; Grimes and Ford (2008) do not say which.
             With "period" the integral of the prior is infinite unless there is a
             largest period.
 
