@@ -312,7 +312,7 @@ def _executed(job):
 def at_a_time() -> int:
     """How many notebooks run at a time: one for each core, if memory allows."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1, min(os.cpu_count(), int(memory / _MEMORY)))
+    return min(os.cpu_count(), int(memory / _MEMORY) or 1)
 
 
 def run_all(todo, work, workers):
@@ -480,6 +480,8 @@ def verify(
 
 def _contents(stem):
     """Arrays of a figure, and statuses of its claims, by name."""
+    if not Path(f"{stem}.json").exists():
+        return {}
     contents = {}
     for claim in project.entry(f"{stem}.json", "claims"):
         contents[f"claim {claim['id']}"] = claim["status"]
