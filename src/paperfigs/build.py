@@ -172,8 +172,7 @@ def fingerprint(job: Job) -> str:
         and `checksum_of_code`.
     """
     code = project.cells(job.notebook)
-    claims = project.claims(job.figure)
-    criteria = {name: project.limits(claim) for name, claim in claims.items()}
+    criteria = [*map(project.limits, project.claims(job.figure).values())]
     inputs = json.dumps([code, job.parameters, criteria, checksum_of_code()])
     return hashlib.sha256(inputs.encode()).hexdigest()
 
@@ -346,7 +345,7 @@ def run_all(todo, work, workers):
     errors = {}
     with (
         ThreadPoolExecutor(workers or at_a_time()) as pool,
-        tqdm(total=sum(map(seconds.get, todo)), bar_format=_BAR, disable=None) as bar,
+        tqdm(total=sum(seconds.values()), bar_format=_BAR, disable=None) as bar,
     ):
         queue = sorted(todo, key=seconds.get, reverse=True)
         running = {pool.submit(timed, name): name for name in queue}

@@ -77,8 +77,8 @@ def write() -> None:
     notebooks = project.notebooks()
     for paper, figures in groupby(notebooks, lambda figure: figure.split("/")[0]):
         pages = [Page(figure, notebooks[figure]) for figure in figures]
-        about = project.claims_file(paper)["about"]
-        claims += [f"\n## {paper}\n", about, *(page.section() for page in pages)]
+        claims += [f"\n## {paper}\n", project.claims_file(paper)["about"]]
+        claims += [page.section() for page in pages]
         rows = [(page.picture, page.title, page.verdict) for page in pages]
         head = "", "", "does it hold?"
         gallery += [f"\n## {paper}\n", ledger.table(head, rows)]
@@ -150,8 +150,8 @@ class Page:
         """The claims as a section of ``CLAIMS.md``."""
         head = "claim", "criterion", "measured", "here", "readings"
         table = ledger.table(head, map(self._row, self.claims))
-        verdict = ledger.verdict(self.figure).data
-        return f"\n### {self.figure} {self.title}\n\n{verdict}\n\n{table}"
+        text = ledger.verdict(self.figure).data
+        return f"\n### {self.figure} {self.title}\n\n{text}\n\n{table}"
 
     def _row(self, claim):
         """A claim as a row."""

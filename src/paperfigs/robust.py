@@ -104,12 +104,11 @@ def run(
 def _find(figure, wanted):
     """The run of the record with the same parameters and claims, in a list."""
     runs = verdicts.runs(figure)
-    claims = set(project.claims(figure))
     return [
         one
         for one in runs["seeds"] + runs["readings"]
         if one | wanted == one
-        and {claim["id"] for claim in one["claims"]} == claims
+        and {claim["id"] for claim in one["claims"]} == project.claims(figure).keys()
     ]
 
 
