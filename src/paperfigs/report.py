@@ -38,9 +38,9 @@ _CLAIMS = f"""# Does the paper hold? Verdicts and claims
   ours to have. *Calibrated*: the stand-in data were chosen to fit the claim.
 - A figure is *reproduced* if its **headline** claims hold, and none of them is open or
   calibrated. The paper states these in its abstract, introduction, conclusion or
-  captions. Without headline claims all claims count. It is *not reproduced* if none of
-  them holds, *open* if none can be tested, otherwise *in part*. Our own claims do not
-  count.
+  captions. Without headline claims all claims count. It is *not reproduced* if one
+  differs and no claim holds, *open* if none can be tested, otherwise *in part*. Our own
+  claims do not count.
 - Data *as in the paper* are simulated from the distributions that the paper gives.
   *Stand-in* data replace private data. *Reconstructed* figures have settings of ours.
 

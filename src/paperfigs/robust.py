@@ -107,7 +107,7 @@ def _find(figure, wanted):
     return [
         one
         for one in runs["seeds"] + runs["readings"]
-        if {key: one[key] for key in wanted} == wanted
+        if one | wanted == one
         and {claim["id"] for claim in one["claims"]} == project.claims(figure).keys()
     ]
 

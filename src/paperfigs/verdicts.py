@@ -108,8 +108,12 @@ def assess(figure: str) -> list[dict[str, Any]]:
 
 def _measurements(runs, name):
     """The measurements of a claim in some runs."""
-    found = [one for run in runs for one in run["claims"] if one["id"] == name]
-    return [one for one in found if one["measured"] is not None]
+    return [
+        one
+        for run in runs
+        for one in run["claims"]
+        if one["id"] == name and one["measured"] is not None
+    ]
 
 
 def over_seeds(found: list[dict[str, Any]], claim: dict[str, Any]) -> dict[str, Any]:
