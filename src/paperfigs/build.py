@@ -27,6 +27,7 @@ from paperfigs.project import BuildError
 
 PROFILES = {"paper": "figures", "preview": "build/preview"}  # where figures go
 _SUFFIXES = ".png", ".svg", ".npz", ".json"  # the files of a figure
+_PACKAGES = "paperlib", "paperfigs", "recrawl"
 _CODE = {".py", ".mplstyle", ".yaml", ".sql", ".jinja", ".csv"}  # what figures use
 # Tolerances of `verify`. Other machines round the last digits differently, and
 # simulations amplify the difference a little.
@@ -151,7 +152,8 @@ def jobs_for(
 def checksum_of_code() -> str:
     """SHA-256 of the packages, the data and the lock file."""
     files = [project.root() / ".ci" / "requirements.lock"]
-    for folder in (Path(__file__).parents[1], traces.DATA):
+    packages = [Path(__file__).parents[1] / name for name in _PACKAGES]
+    for folder in (*packages, traces.DATA):
         files += [path for path in sorted(folder.rglob("*")) if path.suffix in _CODE]
     sums = [(str(path), sha256(path)) for path in files if path.exists()]
     return hashlib.sha256(repr(sums).encode()).hexdigest()
