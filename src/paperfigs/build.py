@@ -151,11 +151,11 @@ def jobs_for(
 
 def checksum_of_code() -> str:
     """SHA-256 of the packages, the data and the lock file."""
-    files = [project.root() / ".ci" / "requirements.lock"]
+    files = [*project.root().glob(".ci/requirements.lock")]
     packages = [Path(__file__).parents[1] / name for name in _PACKAGES]
     for folder in (*packages, traces.DATA):
         files += [path for path in sorted(folder.rglob("*")) if path.suffix in _CODE]
-    sums = [(str(path), sha256(path)) for path in files if path.exists()]
+    sums = [(str(path), sha256(path)) for path in files]
     return hashlib.sha256(repr(sums).encode()).hexdigest()
 
 

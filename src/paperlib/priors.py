@@ -141,9 +141,9 @@ class PseudoObservations:
             Mean times between changes, positive, rising.
         base : {"period", "rate"}, default "period"
             Quantity that is uniform before the two pseudo-observations: the
-            period or the rate, as in `density`; Grimes and Ford (2008) do not say which.
-            With "period" the integral of the prior is infinite unless there is a
-            largest period.
+            period or the rate, as in `density`. Grimes and Ford (2008) do not say
+            which. With "period" the integral of the prior is infinite unless there
+            is a largest period.
 
         Returns
         -------
