@@ -9,7 +9,7 @@ copyright = "The paperlib developers"
 extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.mathjax"]
 root_doc = "docs/index"
 include_patterns = ["docs/**.md", "notebooks/**.ipynb", "*/README.md"]
-include_patterns += ["figures/CLAIMS.md"]
+include_patterns += ["figures/CLAIMS.md", "figures/SETTINGS.md"]
 exclude_patterns = [".*", "build", "src", "tests", "docs/_static"]
 exclude_patterns += ["docs/CHANGELOG.md"]
 # A link may lead to a file that has no page: `_keep_the_text`.
