@@ -91,7 +91,7 @@ def write() -> None:
             printed += page.printed()
     head = "figure", "number", "paper", "here", "here / paper"
     claims += ["\n## Printed numbers\n", ledger.table(head, printed)]
-    head = "figure", "setting", "ours", "others", "what the paper says", "decides"
+    head = "figure", "setting", "ours", "others", "decides"
     data = [row for row in data if row[1] != "as in the paper (simulated)"]
     tables = (
         ledger.table(head, settings),
@@ -193,4 +193,5 @@ class Page:
             decides = [claim["id"] for claim in self.claims if name in claim["decides"]]
             ours = verdicts.text(setting["ours"])
             others = " / ".join(map(verdicts.text, setting["others"]))
-            yield self.link, name, ours, others, setting["words"], ", ".join(decides)
+            words = f"`{name}`: {setting['words']}"
+            yield self.link, words, ours, others, ", ".join(decides)

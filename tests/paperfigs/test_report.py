@@ -208,13 +208,13 @@ def test_the_gallery_leads_to_the_notebooks_and_has_the_verdicts(pages):
 def test_settings_of_ours_are_listed_with_the_claims_that_they_decide(pages, checkout):
     page = pages / "figures/SETTINGS.md"
     link = "[b/fig1](../notebooks/b/fig1_x.ipynb)"
-    assert row(page, "| n |") == [link, "n", "5", "7 / 8", "Many.", ""]
-    cells = [link, "pages", "k = 1, m = x", "k = 2, m = y", "Some pages.", ""]
-    assert row(page, "| pages |") == cells
+    assert row(page, "`n`") == [link, "`n`: Many.", "5", "7 / 8", ""]
+    cells = [link, "`pages`: Some pages.", "k = 1, m = x", "k = 2, m = y", ""]
+    assert row(page, "`pages`") == cells
     readings = [("n", 7, {"good": 0.0}), ("n", 8, {"good": 2.0})]
     checkout.robust("b/fig1", seeds=[{"good": 2.0, "bad": 1.5}], readings=readings)
     report.write()
-    assert row(page, "| n |")[-1] == "good"
+    assert row(page, "`n`")[-1] == "good"
 
 
 def test_data_of_ours_are_listed(pages):
