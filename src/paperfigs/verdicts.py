@@ -98,6 +98,8 @@ def assess(figure: str) -> list[dict[str, Any]]:
             if run["setting"] not in free:  # any more
                 continue
             for one in _measurements([run], name):
+                if one in seeds:  # the setting does not enter the measurement
+                    continue
                 word = status(one["measured"], one["stderr"], claim)
                 setting = claim["readings"].setdefault(run["setting"], {})
                 setting[text(run["value"])] = one | {"status": word}
