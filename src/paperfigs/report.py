@@ -32,10 +32,10 @@ _CLAIMS = f"""# Does the paper hold? Verdicts and claims
   the seeds or by the errors within them, whichever is larger. Claims without randomness
   have one run.
 - **Readings**: the same experiment with another value of one setting that the paper, or
-  our text of it, leaves open (● holds, ○ differs, ◐ on the border; ours first). A reading
-  that does not change the measurement is left out. A setting *decides* if the claim
-  holds with one value and differs with another. [SETTINGS.md](SETTINGS.md) lists the
-  settings.
+  our text of it, leaves open (● holds, ○ differs, ◐ on the border; ours first).
+  A reading that does not change the measurement is left out. A setting *decides* if the
+  claim holds with one value and differs with another. [SETTINGS.md](SETTINGS.md) lists
+  the settings.
 - *Open*: no reading that we can make tests the claim, because data or a formula are not
   ours to have. *Calibrated*: the stand-in data were chosen to fit the claim.
 - A figure is *reproduced* if its **headline** claims hold, and none of them is open or
