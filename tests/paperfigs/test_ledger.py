@@ -239,7 +239,7 @@ def test_table_sets_this_run_beside_the_runs_at_paper_scale(checkout, claimed):
     checkout.robust(
         "a/fig1",
         seeds=[{"one": 2.0}, {"one": 0.0}],
-        readings=[("n", 7, {"one": 0.0}), ("n", 8, {"one": 3.0})],
+        readings=[("n", 7, {"one": -1.0}), ("n", 8, {"one": 3.0})],
     )
     lines = claims.table().data.splitlines()
     assert lines[4] == f"{row} varies | ◐○● 1 of 3. {DECIDES} |"

@@ -52,7 +52,7 @@ def pages(checkout):
         readings=[
             ("n", 7, {"good": 5.0, "bad": 3.0}),
             ("n", 8, {"good": 1.0, "bad": (2.0, 0.5)}),
-            ("pages", {"k": 2, "m": "y"}, {"good": 2.0, "bad": 1.5}),
+            ("pages", {"k": 2, "m": "y"}, {"good": 2.5, "bad": 1.6}),
         ],
     )
     report.write()

@@ -152,7 +152,7 @@ def test_pages_and_the_plot_of_all_claims_are_made_of_all_runs(stand_in):
     page = (stand_in.checkout.root / "figures/CLAIMS.md").read_text()
     assert "(11 to 15; 5 seeds of 20 runs) | varies |" in page
     settings = (stand_in.checkout.root / "figures/SETTINGS.md").read_text()
-    assert "| n | 6 | 7 / 8 | Many. |" in settings
+    assert "| `n`: Many. | 6 | 7 / 8 |" in settings
 
 
 def test_figures_of_papers_alone_are_run_and_the_longest_first(stand_in):

@@ -187,7 +187,7 @@ def test_a_reading_has_its_measurement_and_its_status(read):
     [
         ([(10, 3.0), (20, 2.0)], 2.0, None),
         ([(10, 0.5), (20, 3.0)], 2.0, "holds with 5 / 20, differs with 10"),
-        ([(10, 3.0), (20, 0.5)], 0.5, "holds with 10, differs with 5 / 20"),
+        ([(10, 3.0), (20, 0.6)], 0.5, "holds with 10, differs with 5 / 20"),
         ([(10, (1.1, 0.1))], 2.0, None),  # the border is not the opposite
         ([(10, (1.1, 0.1)), (20, 0.5)], 2.0, "holds with 5, differs with 20"),
         ([(10, 3.0), (20, 0.5)], (1.0, 0.1), "holds with 10, differs with 20"),
@@ -200,6 +200,11 @@ def test_a_setting_decides_if_the_claim_holds_with_one_value_and_differs_with_an
     if decides:
         texts["n"] = f"`n` decides: {decides}"
     assert read(readings, here=here)["decides"] == texts
+
+
+def test_a_reading_that_does_not_change_the_measurement_is_not_counted(read):
+    claim = read([(10, (2.0, 0.1)), (20, (2.0, 0.2))], here=(2.0, 0.1))
+    assert list(claim["readings"]["n"]) == ["20"]
 
 
 def test_a_setting_of_several_parameters_is_written_with_all_of_them(read):
