@@ -7,7 +7,7 @@ from paperfigs import ledger, project, verdicts
 from paperfigs.files import write_atomic
 
 _UNSEEN = """Nobody here has seen a picture of the papers: our texts of them have none.
-A figure is *reproduced* if what the paper says about it holds in our drawing."""
+A figure is *reproduced* if the headline claims about it hold in our drawing."""
 _MARKS = {
     "reproduced": "●",
     "in part": "◐",
@@ -53,9 +53,11 @@ last table has the numbers that the papers print about results.
 """
 _SETTINGS = """# Settings and data of ours
 
-The first table has what the papers, or our texts of them, leave open: our value, and
-the other values with which `paperfigs robust` repeats the experiment.
-The [second table](#data) has the figures whose data are not those of the paper.
+The first table has what the papers, or our texts of them, leave open: our value, the
+other values with which `paperfigs robust` repeats the experiment, and the claims that
+the setting decides: they hold with one value and differ with another.
+The [second table](#data) has the figures with stand-in data, with real data of another
+kind, or with numbers of ours.
 This page is made from `notebooks/paper.yaml` and the records in `figures/robust/`.
 """
 _GALLERY = f"""# Gallery
