@@ -53,12 +53,9 @@ last table has the numbers that the papers print about results.
 """
 _SETTINGS = """# Settings and data of ours
 
-The first table has what the papers, or our texts of them, leave open: our value, the
-other values with which `paperfigs robust` repeats the experiment, and the claims that
-the setting decides: they hold with one value and differ with another.
-The [second table](#data) has the figures with stand-in data, with real data of another
-kind, or with numbers of ours.
-This page is made from `notebooks/paper.yaml` and the records in `figures/robust/`.
+What the papers, or our texts of them, leave open: our value, the other values that
+`paperfigs robust` tries, and the claims that hold with one value and differ with
+another. The [second table](#data) has data, and numbers, of ours.
 """
 _GALLERY = f"""# Gallery
 
