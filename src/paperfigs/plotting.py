@@ -2,9 +2,8 @@
 
 import itertools
 import json
-import os
 import tempfile
-from collections import defaultdict
+from collections import ChainMap, defaultdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import yaml
 from numpy.typing import ArrayLike, NDArray
 
@@ -22,23 +22,14 @@ from paperfigs.ledger import Claims
 COLUMN, PAGE = 3.35, 6.9
 
 
-class _Styles(dict):
-    """Styles by name; a user's own names get the styles of variants in turn."""
-
-    def __missing__(self, name):
-        return _OWN[name]
-
-
 def _style(color, *dashes):
     """Colour and line style; a line without dashes is solid."""
-    if not dashes:
-        return {"color": color, "linestyle": "-"}
-    return {"color": color, "linestyle": (0, dashes)}
+    return {"color": color, "linestyle": (0, dashes) if dashes else "-"}
 
 
 def _styles(looks):
-    """Styles from the colours and dashes of ``styles.yaml``."""
-    return _Styles({name: _style(*look) for name, look in looks.items()})
+    """Styles by name from ``styles.yaml``; a user's own names get variants in turn."""
+    return ChainMap({name: _style(*look) for name, look in looks.items()}, _OWN)
 
 
 _LOOKS = yaml.safe_load(Path(__file__).with_name("styles.yaml").read_text())
@@ -52,12 +43,13 @@ POLICIES = _styles(_LOOKS["policies"])
 ALLOCATIONS = _styles(_LOOKS["allocations"])
 LINES["true"] = _REFERENCE | {"color": "black"}
 POLICIES["BASELINE"] = _REFERENCE
-_STYLES = _Styles(LINES | POLICIES | ALLOCATIONS)
+_STYLES = LINES | POLICIES | ALLOCATIONS
 # Packages whose versions are recorded with a figure.
 _VERSIONS = "paperlib-crawl", "numpy", "scipy", "numba", "matplotlib"
 _TAG = {"color": "0.45", "fontsize": 7}
 _CLOUD = 1000  # maximum number of points of a cloud
 _BAND = 0.025, 0.975  # quantiles of runs
+_BOX = "0.92"  # the grey of a claim box
 _ABOVE = 1.02  # height of a tag above a panel of height 1
 
 
@@ -88,8 +80,8 @@ def thin(n: int, most: int = 400) -> NDArray[np.integer]:
     """
     if n <= most:
         return np.arange(n)
-    numbers = [np.geomspace(1, n, most // 2), np.linspace(1, n, most // 2)]
-    return np.unique(np.concatenate(numbers).astype(int)) - 1
+    dense = np.geomspace(1, n, most // 2, dtype=int)
+    return np.union1d(dense, np.linspace(1, n, most // 2, dtype=int)) - 1
 
 
 def shades(values: list[Any], label: str = "{:g}") -> dict[Any, dict[str, Any]]:
@@ -133,11 +125,10 @@ def lines(ax: Any, x: ArrayLike, curves: dict[str, NDArray], **style: Any) -> No
     **style
         Options of ``ax.plot``, which override the style of the name.
     """
-    x = np.asarray(x)
-    shown = thin(x.size)
+    shown = thin(len(x))
     for name, y in curves.items():
         look = {"label": name} | _STYLES[name] | style
-        ax.plot(x[shown], y[shown], **look)
+        ax.plot(np.take(x, shown), y[shown], **look)
 
 
 def bands(ax: Any, x: ArrayLike, runs: dict[str, NDArray]) -> None:
@@ -151,12 +142,10 @@ def bands(ax: Any, x: ArrayLike, runs: dict[str, NDArray]) -> None:
         Runs by name.
     """
     lines(ax, x, {name: values.mean(axis=0) for name, values in runs.items()})
-    shown = thin(len(x))
-    for mean, values in zip(ax.lines[-len(runs) :], runs.values(), strict=True):
+    for name, values in runs.items():
         # "nearest", because interpolation between infinite runs gives NaN.
-        outlines = np.quantile(values[:, shown], _BAND, axis=0, method="nearest")
-        for y in outlines:
-            ax.plot(np.asarray(x)[shown], y, color=mean.get_color(), linewidth=0.6)
+        for y in np.quantile(values, _BAND, axis=0, method="nearest"):
+            lines(ax, x, {name: y}, label="_", linestyle="-", linewidth=0.6)
 
 
 def errors(ax: Any, x: ArrayLike, runs: dict[str, NDArray], **style: Any) -> None:
@@ -176,9 +165,7 @@ def errors(ax: Any, x: ArrayLike, runs: dict[str, NDArray], **style: Any) -> Non
 
 def _standard_error(values):
     """Standard error of the mean of runs; NaN of a single run draws no bar."""
-    if len(values) == 1:
-        return np.nan
-    return values.std(axis=0, ddof=1) / np.sqrt(len(values))
+    return pd.DataFrame(values).sem()
 
 
 def boxes(ax: Any, runs: dict[str, ArrayLike]) -> None:
@@ -200,11 +187,11 @@ def boxes(ax: Any, runs: dict[str, ArrayLike]) -> None:
     names = [name for name in runs if name != "BASELINE"]
     for i, name in enumerate(names):
         color = _STYLES[name]["color"]
-        values = np.asarray(runs[name])
+        values = runs[name]
         low, high = np.quantile(values, (0.25, 0.75))
         ax.bar(i, high - low, 0.7, bottom=low, color=color, alpha=0.35, linewidth=0)
-        look = {"color": color, "label": name, "marker": "o"}
-        ax.errorbar(i, values.mean(), _standard_error(values), **look)
+        error = _standard_error(values)
+        ax.errorbar(i, np.mean(values), error, color=color, label=name, marker="o")
     if "BASELINE" in runs:
         ax.axhline(np.mean(runs["BASELINE"]), label="BASELINE", **_REFERENCE)
     ax.set_xticks(
@@ -239,7 +226,7 @@ def rates(
     matplotlib.collections.PathCollection
         The cloud, for a colour bar.
     """
-    shown = np.unique(np.linspace(0, len(optimal) - 1, _CLOUD).astype(int))
+    shown = np.unique(np.linspace(0, len(optimal) - 1, _CLOUD, dtype=int))
     cloud = ax.scatter(
         np.asarray(optimal)[shown],
         np.asarray(empirical)[shown],
@@ -261,9 +248,7 @@ def rates(
 
 def added(ax: Any) -> None:
     """Mark a panel that the paper does not have with a small tag above it."""
-    ax.text(
-        1.0, _ABOVE, "added", transform=ax.transAxes, ha="right", va="bottom", **_TAG
-    )
+    note(ax, "added", x=1.0, y=_ABOVE).set_va("bottom")
 
 
 def note(ax: Any, text: str, *, x: float = 0.98, y: float = 0.03) -> Any:
@@ -284,12 +269,45 @@ def note(ax: Any, text: str, *, x: float = 0.98, y: float = 0.03) -> Any:
     matplotlib.text.Text
         The note.
     """
-    look = {"ha": "left", "va": "bottom"} | _TAG
-    if x > 0.5:
-        look["ha"] = "right"
-    if y > 0.5:
-        look["va"] = "top"
-    return ax.text(x, y, text, transform=ax.transAxes, **look)
+    side = "right" if x > 0.5 else "left"
+    end = "top" if y > 0.5 else "bottom"
+    return ax.text(x, y, text, transform=ax.transAxes, ha=side, va=end, **_TAG)
+
+
+def claim_box(
+    ax: Any,
+    text: str,
+    *,
+    x: tuple[float, float] | None = None,
+    y: tuple[float, float] | None = None,
+    loc: str = "upper left",
+) -> None:
+    """Shade where the curve would lie if a sentence of the paper were true.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        The panel, whose limits and scales have been set.
+    text : str
+        The sentence, in a few words; small and grey, in a corner of the box.
+    x, y : (float, float), optional
+        From where to where the sentence speaks; without one of them, over the
+        whole panel.
+    loc : str, default "upper left"
+        The corner, as in ``ax.legend``.
+    """
+    corners = np.transpose([x or ax.get_xlim(), y or ax.get_ylim()])
+    box = mpl.transforms.Bbox(corners)
+    ax.add_patch(plt.Rectangle(box.p0, *box.size, color=_BOX, zorder=0))
+    words = mpl.offsetbox.AnchoredText(
+        text,
+        loc,
+        prop=_TAG,
+        frameon=False,
+        bbox_to_anchor=box,
+        bbox_transform=ax.transData,
+    )
+    ax.add_artist(words)
 
 
 # ---- saving
@@ -334,4 +352,4 @@ def save(
         text = json.dumps(record, indent=1, ensure_ascii=False)
         Path(f"{new}.json").write_text(text + "\n")
         for path in new.parent.iterdir():
-            os.replace(path, target.with_name(path.name))
+            path.replace(target.with_name(path.name))

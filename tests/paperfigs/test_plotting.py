@@ -308,3 +308,18 @@ def test_notes_lie_in_the_corner_that_they_are_given():
         assert (note.get_ha(), note.get_va()) == (side, end)
     plotting.added(ax)
     assert ax.texts[-1].get_text() == "added"
+
+
+def test_a_claim_box_covers_what_it_speaks_of_and_its_words_lie_in_a_corner():
+    figure, ax = plt.subplots()
+    ax.set(xscale="log", xlim=(1, 1000), ylim=(-1, 1))
+    plotting.claim_box(ax, "very close", x=(1, 500), y=(0.9, 1))
+    plotting.claim_box(ax, "at most half", y=(-1, 0.5), loc="lower right")
+    corners = [patch.get_bbox().extents.tolist() for patch in ax.patches]
+    assert corners == [[1, 0.9, 500, 1], [1, -1, 1000, 0.5]]
+    assert (ax.get_xlim(), ax.get_ylim()) == ((1, 1000), (-1, 1))
+    figure.draw_without_rendering()
+    first, second = (artist.get_window_extent() for artist in ax.artists)
+    places = ax.transData.transform([[1, 1], [1000, -1]])
+    assert np.abs([first.x0, first.y1] - places[0]).max() < 6
+    assert np.abs([second.x1, second.y0] - places[1]).max() < 6
