@@ -28,7 +28,7 @@ from paperfigs.project import BuildError
 PROFILES = {"paper": "figures", "preview": "build/preview"}  # where figures go
 _SUFFIXES = ".png", ".svg", ".npz", ".json"  # the files of a figure
 _PACKAGES = "paperlib", "paperfigs", "recrawl"
-_CODE = {".py", ".mplstyle", ".yaml", ".sql", ".jinja", ".csv"}  # what figures use
+_CODE = {".py", ".mplstyle", ".yaml", ".sql", ".jinja", ".csv", ".gz"}  # of figures
 # Tolerances of `verify`. Other machines round the last digits differently, and
 # simulations amplify the difference a little.
 _RELATIVE = 1e-6

@@ -77,8 +77,7 @@ def tables(
 
     by_size = {}
     for size in sizes:
-        rng = np.random.default_rng([seed, size])
-        runs = replicate(lambda rng, m=size: one_run(rng, m), n_runs, rng=rng)
+        runs = replicate(lambda rng, m=size: one_run(rng, m), n_runs, rng=[seed, size])
         by_size[size] = pd.concat(runs, keys=range(n_runs), names=["run", "page"])
     return pd.concat(by_size, names=["m"])
 
@@ -135,7 +134,7 @@ def compare(
     n_runs: int,
     rng: Any = None,
     keep: Callable = attrgetter("freshness"),
-    numbers: Callable | None = None,
+    numbers: Callable = lambda pages: {},
     delays: dict[str, Callable] | None = None,
     delayed: Callable | None = None,
     borders: ArrayLike | None = None,
@@ -183,16 +182,17 @@ def compare(
         of_pages, of_world, of_policies, of_delays = stream.spawn(4)
         pages = draw(of_pages)
         world = worlds.draw_world(pages, horizon, rng=of_world)
-        results = {} if numbers is None else dict(numbers(pages))
+        results = dict(numbers(pages))
+
+        def kept(world, policy):
+            return keep(worlds.crawl(world, policy, bandwidth, borders=borders))
+
         for name, policy in policies(pages, of_policies).items():
-            results[name] = keep(
-                worlds.crawl(world, policy, bandwidth, borders=borders)
-            )
+            results[name] = kept(world, policy)
         for delay, draw_delay in (delays or {}).items():
             late = world.delayed(draw_delay(of_delays, world.sent.size))
             for name, policy in delayed(pages).items():
-                run = worlds.crawl(late, policy, bandwidth, borders=borders)
-                results[f"{name}, {delay}"] = keep(run)
+                results[f"{name}, {delay}"] = kept(late, policy)
         return results
 
     runs = replicate(one_run, n_runs, rng=rng)

@@ -1,7 +1,8 @@
 """Real change times of web pages, and populations of pages for experiments.
 
 A trace is a CSV file of the times at which one page changed, with a checksum
-beside it. Two are shipped, and `paperfigs.wikipedia` downloads others.
+beside it. Two are shipped, and `paperfigs.wikipedia` downloads others. One file has
+many pages of Wikipedia.
 """
 
 from pathlib import Path
@@ -80,18 +81,34 @@ def load(name: str) -> Trace:
     FileNotFoundError, ValueError
         The file does not exist, or does not have its checksum.
     """
-    comments, lines = _read((DATA / name).with_suffix(".csv"))
+    comments, lines = _read(Path(name).with_suffix(".csv"))
     moments = _moments([comments["start"], comments["end"], *lines])
     days = (moments - moments[0]) / _DAY
     return Trace(comments["title"], moments[0], float(days[1]), days[2:])
+
+
+def wikipedia_pages() -> Any:
+    """Read all revisions of 333 pages of the English Wikipedia, up to January 2012.
+
+    They are pages about accidents, fires, floods and eruptions, chosen by category.
+    ``data/README.md`` says what that means.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The title ("page") and the "time" of each revision, UTC, page by page.
+    """
+    import pandas as pd
+
+    path = _verified("wikipedia_pages.csv.gz")
+    return pd.read_csv(path, comment="#", parse_dates=["time"])
 
 
 def write(
     path: PathLike,
     times: ArrayLike,
     *,
-    start: Any = None,
-    end: Any = None,
+    window: Any = None,
     **about: str,
 ) -> Trace:
     """Write a trace and its checksum; both files are whole or absent.
@@ -102,8 +119,8 @@ def write(
         The file ``NAME.csv``; ``NAME.csv.sha256`` is written beside it.
     times : array_like of datetime64, shape (n_events,)
         Change times, UTC, in any order.
-    start, end : datetime64, optional
-        The window; by default from the first time to the last.
+    window : pair of datetime64, optional
+        Its start and end; by default the first time and the last.
     **about : str
         The title of the page, the source of the times, their licence.
 
@@ -112,11 +129,8 @@ def write(
     Trace
         The trace, as read back from the file.
     """
-    times = np.sort(np.asarray(times, dtype="datetime64[s]"))
-    if start is None:
-        start = times[0]
-    if end is None:
-        end = times[-1]
+    times = np.sort(np.array(times, "datetime64[s]"))
+    start, end = window or (times[0], times[-1])
     about |= {"start": f"{start}Z", "end": f"{end}Z"}
     lines = [f"# {key}: {' '.join(text.split())}" for key, text in about.items()]
     lines += ["time", *(f"{moment}Z" for moment in times)]
@@ -125,13 +139,17 @@ def write(
     return load(Path(path).resolve())
 
 
-def _read(path):
-    """Comments of an undamaged file, and the lines below its header."""
-    if not path.is_file():
-        raise FileNotFoundError(f"no {path}; `paperfigs download` gets Wikipedia's")
+def _verified(name):
+    """The path of a file of the data, or of another folder, that has its checksum."""
+    path = DATA / name
     if sha256(path) not in Path(f"{path}.sha256").read_text():
         raise ValueError(f"{path} is damaged: its sha256 is {sha256(path)}")
-    lines = path.read_text(encoding="utf-8").splitlines()
+    return path
+
+
+def _read(name):
+    """Comments of an undamaged file, and the lines below its header."""
+    lines = _verified(name).read_text(encoding="utf-8").splitlines()
     comments = [line[2:].split(": ", 1) for line in lines if line.startswith("# ")]
     return dict(comments), lines[len(comments) + 1 :]
 
@@ -160,11 +178,11 @@ def debian_pages() -> tuple[NDArray, NDArray]:
     importance : ndarray of float, shape (455,)
         Importances, with mean 1.
     """
-    comments, lines = _read(DATA / "debian_panel.csv")
+    comments, lines = _read("debian_panel.csv")
     pages, times = np.array([line.split(",") for line in lines]).T
     page = pages.astype(int)
     moment = _moments(times)
-    downloads = np.array(_read(DATA / "npm_downloads.csv")[1], dtype=float)
+    downloads = np.array(_read("npm_downloads.csv")[1], float)
     importance = np.random.default_rng(_PAIRING).permutation(downloads)
     start = moment[np.diff(page, prepend=-1) > 0]
     window = (_moments([comments["end"]]) - start) / _DAY
@@ -325,10 +343,9 @@ def signalled_population(
     rate, importance, labelled = _population(source, n_pages, rng)
     if labelled is None:
         labelled = rng.random(n_pages) < _LABELLED
-        total = n_pages * _LABELLED_IMPORTANCE
-        others = n_pages * (1 - _LABELLED_IMPORTANCE)
-        importance[labelled] *= total / importance[labelled].sum()
-        importance[~labelled] *= others / importance[~labelled].sum()
+        shares = (labelled, _LABELLED_IMPORTANCE), (~labelled, 1 - _LABELLED_IMPORTANCE)
+        for pages, share in shares:
+            importance[pages] *= n_pages * share / importance[pages].sum()
     top = 0.95 + 0.05 * rng.random((2, n_pages))
     rank = np.where(labelled, top, 0.95 * rng.random((2, n_pages)))
     precision, recall = betaincinv(*_QUALITY, rank)
@@ -347,8 +364,8 @@ def _population(source, n_pages, rng):
         rate = rate[drawn]
         importance = importance[drawn]
     elif source == "bing":
-        lines = _read(DATA / "bing_pages.csv")[1]
-        pages = np.array([line.split(",") for line in lines], dtype=float)
+        lines = _read("bing_pages.csv")[1]
+        pages = np.array([line.split(",") for line in lines], float)
         drawn = rng.integers(len(pages), size=n_pages)
         rate, importance, known_rate = pages[drawn].T
         labelled = np.isfinite(known_rate)

@@ -95,8 +95,7 @@ def download(
     return traces.write(
         path,
         moments,
-        start=first,
-        end=last,
+        window=(first, last),
         title=page["title"],
         source=response.url,
         licence=_LICENCE,

@@ -5,6 +5,7 @@ import math
 import re
 import runpy
 import threading
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 from urllib.parse import parse_qsl, urlsplit
@@ -54,6 +55,43 @@ def test_checksums_are_those_of_the_readme_and_of_sha256sum():
         assert f"| `{path.name}` | `{sha256(path)}` |" in readme
 
 
+def test_the_pages_of_wikipedia_are_complete_and_have_titles_and_times_only():
+    pages = traces.wikipedia_pages()
+    assert list(pages) == ["page", "time"]
+    assert not pages.duplicated().any()
+    assert pages.equals(pages.sort_values(["page", "time"]))
+    sizes = pages.groupby("page").size()
+    assert (len(pages), len(sizes), (sizes >= 100).sum()) == (68_037, 333, 136)
+    assert sizes.max() == sizes["Air France Flight 447"] == 5_726
+    assert str(pages["time"].max()) == "2012-01-18 02:36:41+00:00"
+
+
+def test_the_pages_of_wikipedia_are_read_from_all_versions_in_a_clone(tmp_path):
+    """The files have two forms, and later versions lack pages of earlier ones."""
+    make = runpy.run_path(str(traces.DATA / "make_wikipedia_pages.py"))
+    name = "Category-2001_fires.csv"
+    versions = (
+        '"1", "31", "A, b", "user", "1000665038", "235661", "528", \n',
+        "C,user,1190347031,159319522\nC,user,1190347031,159319523\n",
+    )
+    git = partial(make["git"], tmp_path)
+    git("init", "--quiet")
+    for version in versions:
+        (tmp_path / name).write_text(version)
+        git("add", name)
+        git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "data")
+    make["FILES"].clear()
+    make["FILES"][name] = git("rev-parse", "HEAD").strip()
+    text, n_revisions = make["text_of"](make["read_clone"](tmp_path))
+    assert n_revisions == 2
+    lines = text.splitlines()[2:]
+    assert lines == [
+        "page,time",
+        '"A, b",2001-09-16T18:30:38Z',
+        "C,2007-09-21T03:57:11Z",
+    ]
+
+
 def test_write_and_load(tmp_path):
     path, times = (
         tmp_path / "page.csv",
@@ -64,8 +102,8 @@ def test_write_and_load(tmp_path):
     assert (trace.title, trace.horizon) == ("A page", 1.5)
     assert trace.change_rate == 2 / 1.5, "both of a tie count, the first does not"
     assert "# source: a source: x\n" in path.read_text()
-    window = {"start": np.datetime64("2020-01-01"), "end": np.datetime64("2020-01-05")}
-    trace = traces.write(path, times, **window, **ABOUT)
+    window = np.datetime64("2020-01-01"), np.datetime64("2020-01-05")
+    trace = traces.write(path, times, window=window, **ABOUT)
     assert trace.times.tolist() == [0.5, 2, 2]
     assert trace.change_rate == 3 / 4
     assert traces.load(str(path)).times.tolist() == [0.5, 2, 2]
@@ -77,9 +115,7 @@ def test_a_damaged_or_missing_file_is_named(tmp_path):
     path.write_text(path.read_text()[:-3])
     with pytest.raises(ValueError, match=r"page\.csv is damaged: its sha256 is \w{64}"):
         traces.load(str(path))
-    with pytest.raises(
-        FileNotFoundError, match=r"wikipedia\.csv; `paperfigs download`"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"wikipedia\.csv"):
         traces.load("wikipedia")
 
 
