@@ -72,7 +72,7 @@ def assess(figure: str) -> list[dict[str, Any]]:
     -------
     list of dict
         Empty if the figure has not been built. A claim has the entries of
-        `paperfigs.project.claims`, and: `values`, the measurements of all seeds;
+        `paperfigs.project.claims`, and: ``values``, the measurements of all seeds;
         `measured` and `stderr`, their mean and its error; `here`, the status of
         `over_seeds`; `readings`, the measurement and the status of each other
         reading, by setting and value; `decides`, a text for each setting that
