@@ -11,7 +11,6 @@ from typing import Any
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import yaml
 from numpy.typing import ArrayLike, NDArray
 
@@ -165,6 +164,8 @@ def errors(ax: Any, x: ArrayLike, runs: dict[str, NDArray], **style: Any) -> Non
 
 def _standard_error(values):
     """Standard error of the mean of runs; NaN of a single run draws no bar."""
+    import pandas as pd  # when it is imported, it looks whether this is a kernel
+
     return pd.DataFrame(values).sem()
 
 

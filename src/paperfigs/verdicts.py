@@ -144,10 +144,12 @@ def over_seeds(found: list[dict[str, Any]], claim: dict[str, Any]) -> dict[str, 
     errors = [math.inf if one["stderr"] is None else one["stderr"] for one in found]
     spread = values.std(ddof=1) if len(values) > 1 else 0.0
     within = math.sqrt(np.mean(np.square(errors)))
+    # If the seed changes nothing, five runs know no more than one.
+    n_samples = len(values) if spread else 1
     joined = {
         "values": values.tolist(),
         "measured": values.mean(),
-        "stderr": max(spread, within) / math.sqrt(len(values)),
+        "stderr": max(spread, within) / math.sqrt(n_samples),
         "median": None,
     }
     if "median" in found[0]:

@@ -55,9 +55,10 @@ def test_a_run_holds_or_differs_by_three_standard_errors(
         (runs(2.0), 0.0),
         (runs(2.0, stderr=None), math.inf),
         (
-            runs(2.0, stderr=3.0) + runs(2.0, stderr=1.0),
+            runs(2.0, stderr=3.0) + runs(2.1, stderr=1.0),
             math.sqrt(5.0 / 2.0),
         ),  # their root mean square
+        (runs(2.0, 2.0, 2.0, 2.0, stderr=0.5), 0.5),  # the seed changes nothing
     ],
 )
 def test_the_error_of_the_mean_is_by_the_spread_or_within_whichever_is_larger(
@@ -84,8 +85,9 @@ def test_the_error_of_the_mean_is_by_the_spread_or_within_whichever_is_larger(
         (runs(*[2.0] * 30) + runs(0.99, stderr=0.1), "holds"),
         (runs(*[0.5] * 30) + runs(1.01, stderr=0.1), "differs"),
         # No seed alone meets the criterion by three of its errors; their mean does.
-        (runs(1.2, 1.2, 1.2, 1.2, stderr=0.1), "holds"),
-        (runs(1.1, 1.1, 1.1, 1.1, stderr=0.1), "varies"),
+        (runs(1.2, 1.21, 1.2, 1.19, stderr=0.1), "holds"),
+        (runs(1.1, 1.11, 1.1, 1.09, stderr=0.1), "varies"),
+        (runs(1.2, 1.2, 1.2, 1.2, stderr=0.1), "varies"),
         (runs(1.0), "holds"),
         (runs(0.999), "differs"),
         (runs(2.0, stderr=None), "varies"),
