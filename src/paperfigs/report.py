@@ -29,8 +29,8 @@ _CLAIMS = f"""# Does the paper hold? Verdicts and claims
   *differs* if the mean over the seeds meets or misses the criterion by
   {verdicts.STANDARD_ERRORS:g} standard errors, and no seed says the opposite; otherwise
   it *varies*. The number after ± is one standard error of the mean, by the spread over
-  the seeds or by the errors within them, whichever is larger. Claims without randomness
-  have one run.
+  the seeds or by the errors within them, whichever is larger. Five runs that no seed
+  changes count as one.
 - **Readings**: the same experiment with another value of one setting that the paper, or
   our text of it, leaves open (● holds, ○ differs, ◐ on the border; ours first).
   A reading that does not change the measurement is left out. A setting *decides* if the

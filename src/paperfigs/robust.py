@@ -2,7 +2,7 @@
 
 A reading has another value than ours of one setting that the paper, or our text of it,
 leaves open. ``notebooks/paper.yaml`` lists them. The records are in
-``figures/robust/``. They are no part of a build, since all runs take hours.
+``figures/robust/``. They are no part of a build, since all runs take an hour.
 """
 
 import json

@@ -152,7 +152,7 @@ def over_seeds(found: list[dict[str, Any]], claim: dict[str, Any]) -> dict[str, 
         "stderr": max(spread, within) / math.sqrt(n_samples),
         "median": None,
     }
-    if "median" in found[0]:
+    if all("median" in one for one in found):
         joined["median"] = np.mean([one["median"] for one in found])
     here = status(joined["measured"], joined["stderr"], claim)
     single = [status(*one, claim) for one in zip(values, errors, strict=True)]
@@ -220,7 +220,7 @@ def judge(claims: list[dict[str, Any]]) -> str:
 
 
 def of_paper(claims: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The claims that a paper makes, without numbers that no criterion judges."""
+    """List the claims that a paper makes, without numbers that have no criterion."""
     return [c for c in claims if "ours" not in c and c["here"] != "number"]
 
 
