@@ -1,8 +1,7 @@
 """How the experiments of the papers are run and compared.
 
 Policies in the same worlds (`compare`), many lengths of exploration at once
-(`explore_then_commit`, `best_exploration`), how well bits distinguish two change rates
-(`affinity`), and several numbers of pages.
+(`explore_then_commit`, `best_exploration`), and several numbers of pages.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -279,37 +278,3 @@ def explore_then_commit(
     best = allocation.optimal_poisson(change_rate, importance, bandwidth).freshness
     lost = best * horizon - np.array(runs) / importance.sum()
     return np.where(left >= 0, lost, np.nan)
-
-
-def affinity(change_rate: float, other_rate: float, interval: ArrayLike) -> NDArray:
-    r"""Affinity (Bhattacharyya) of the bits under two change rates.
-
-    .. math:: \rho_n = \prod_{k=1}^{n} \Bigl(\sqrt{q_k q'_k}
-        + \sqrt{(1 - q_k)(1 - q'_k)}\Bigr), \qquad
-        q_k = e^{-\Delta w_k}, \quad q'_k = e^{-\Delta' w_k} .
-
-    By Kakutani's theorem, infinitely many bits distinguish the two rates
-    without error if and only if it tends to 0: the question of Lemma 2 of
-    Upadhyay et al. (2020), for two rates (derived). The best test after n
-    crawls errs with a probability between
-    :math:`(1 - \sqrt{1 - \rho_n^2}) / 2` and :math:`\rho_n / 2`.
-
-    Parameters
-    ----------
-    change_rate, other_rate : array_like, 1/time
-        Non-negative; they broadcast with the intervals.
-    interval : array_like, shape (..., n_crawls), time
-        Intervals between crawls, chosen before any bit is seen, positive.
-
-    Returns
-    -------
-    ndarray, shape (..., n_crawls)
-        After each crawl: 1 where the bits have the same distribution under
-        both rates, 0 where they distinguish the rates.
-    """
-    w = checks.numbers("interval", interval, above=True)
-    a = w * checks.numbers("change_rate", change_rate)
-    b = w * checks.numbers("other_rate", other_rate)
-    factor = np.exp(-(a + b) / 2) + np.sqrt(np.expm1(-a) * np.expm1(-b))
-    # rounding may leave a factor just above 1
-    return np.cumprod(np.minimum(factor, 1.0), axis=-1)

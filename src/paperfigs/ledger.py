@@ -317,12 +317,10 @@ def rms_ratio(estimates: ArrayLike, reference: ArrayLike, truth: ArrayLike) -> M
     """
     a = (np.asarray(estimates) - truth) ** 2
     b = (np.asarray(reference) - truth) ** 2
-    means = a.mean(), b.mean()
-    if not (np.isfinite(means).all() and all(means)):
-        return Measured(math.nan, math.nan)
-    ratio = np.sqrt(means[0] / means[1])
-    error = mean(ratio / 2 * (a / means[0] - b / means[1])).stderr
-    return Measured(ratio, error)
+    with np.errstate(all="ignore"):
+        square = mean(ratio_per_run(a, b))
+        ratio = np.sqrt(square.measured)
+        return Measured(ratio, square.stderr / (2 * ratio))
 
 
 def sd_ratio(estimates: ArrayLike, reference: ArrayLike) -> Measured:

@@ -49,6 +49,8 @@ _TAG = {"color": "0.45", "fontsize": 7}
 _CLOUD = 1000  # maximum number of points of a cloud
 _BAND = 0.025, 0.975  # quantiles of runs
 _BOX = "0.92"  # the grey of a claim box
+# Of claims whose criterion is not met, is met, or says nothing.
+_MET = mpl.colors.ListedColormap(["#d9705c", "#9fd6b4"], bad=_BOX)
 _ABOVE = 1.02  # height of a tag above a panel of height 1
 
 
@@ -309,6 +311,31 @@ def claim_box(
         bbox_transform=ax.transData,
     )
     ax.add_artist(words)
+
+
+def claim_rows(ax: Any, x: ArrayLike, met: dict[str, ArrayLike], ours: float) -> None:
+    """Draw a row for each claim: green where its criterion is met, red where not.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        The panel.
+    x : array_like, shape (n,)
+        Values of the free setting, rising and positive; the axis is logarithmic.
+    met : dict of array_like, shape (n,)
+        By claim: 1 where its criterion is met, 0 where it is not, and NaN where the
+        claim says nothing (grey).
+    ours : float
+        Our value of the setting, a black line.
+    """
+    rows = np.arange(len(met))
+    values = np.array([*met.values()], float)
+    ax.pcolormesh(x, rows, values, cmap=_MET, vmin=0, vmax=1)
+    ax.hlines(rows + 0.5, x[0], x[-1], color="white", linewidth=3)
+    ax.axvline(ours, color="black")
+    ax.set(xscale="log", xlim=(x[0], x[-1]))
+    ax.set_yticks(rows, met)
+    ax.invert_yaxis()
 
 
 # ---- saving

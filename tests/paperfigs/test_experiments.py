@@ -1,6 +1,5 @@
 """How the experiments of the papers are run and compared."""
 
-import itertools
 import re
 from functools import partial
 
@@ -10,12 +9,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from paperfigs import experiments
-from paperfigs.experiments import affinity, compare, explore_then_commit
+from paperfigs.experiments import compare, explore_then_commit
 from paperlib import allocation, estimators, regret
 from paperlib.policies import ExploreThenCommit, Greedy, GreedyNCIS, Rates
 from paperlib.signals import SignalledPages
 from paperlib.worlds import crawl, draw_world
-from tests import plain
 
 # ------------------------------ several numbers of pages
 
@@ -251,64 +249,6 @@ def test_lengths_of_exploration_must_rise(call, message):
         call()
 
 
-# ------------------------------ affinity, Lemma 2
-
-INTERVALS = [0.3, 2.0, 0.01, 5.0, 1.0, 0.7]
-
-
-def probabilities(rate, interval):
-    """Probability of each of the 2^n sequences of bits."""
-    unchanged = np.exp(-rate * np.asarray(interval))
-    sequences = itertools.product((False, True), repeat=len(interval))
-    return np.array([np.where(z, 1 - unchanged, unchanged).prod() for z in sequences])
-
-
-def test_affinity_is_the_plain_product_and_the_sum_over_all_sequences():
-    rng = np.random.default_rng(4)
-    for _ in range(30):
-        w, (rate, other) = 10 ** rng.uniform(-1, 1, 50), 10 ** rng.uniform(-0.3, 0.3, 2)
-        expected = plain.affinity(rate, other, w)
-        assert_allclose(affinity(rate, other, w), expected, rtol=1e-12)
-    found = affinity(0.8, 2.5, INTERVALS)
-    for n in range(1, len(INTERVALS) + 1):
-        both = [probabilities(rate, INTERVALS[:n]) for rate in (0.8, 2.5)]
-        assert found[n - 1] == pytest.approx(np.sqrt(np.prod(both, axis=0)).sum())
-
-
-@pytest.mark.parametrize("other", [0.81, 1.2, 10.0, 1e9, 0.0])
-def test_the_error_of_the_best_test_lies_between_the_bounds(other):
-    both = [probabilities(rate, INTERVALS) for rate in (0.8, other)]
-    error = np.min(both, axis=0).sum() / 2
-    rho = affinity(0.8, other, INTERVALS)[-1]
-    assert (1 - np.sqrt(1 - rho**2)) / 2 <= error <= rho / 2
-
-
-def test_affinity_is_symmetric_falls_and_has_no_unit():
-    rng = np.random.default_rng(6)
-    interval = 10.0 ** rng.uniform(-3, 3, (5, 40))
-    rate, other = 10.0 ** rng.uniform(-1, 1, (2, 5, 1))
-    found = affinity(rate, other, interval)
-    assert found.shape == interval.shape
-    assert (np.diff(found) <= 0).all()
-    assert ((found >= 0) & (found <= 1)).all()
-    assert_allclose(found, affinity(other, rate, interval), rtol=1e-12)
-    assert_allclose(found, affinity(rate / 60, other / 60, 60 * interval), rtol=1e-12)
-    # the plain factor is rounded to more than 1
-    assert affinity(2.3309067251321434, 2.3309067251344744, [1.0]) == 1.0
-    assert_allclose(affinity(0.0, 0.0, INTERVALS), 1.0)
-    # a page that never changes, against rate 1
-    assert_allclose(affinity(0.0, 1.0, INTERVALS), np.exp(-np.cumsum(INTERVALS) / 2))
-
-
-def test_affinity_refuses():
-    with pytest.raises(ValueError, match="change_rate must be non-negative"):
-        affinity(-1.0, 1.0, [1.0])
-    with pytest.raises(ValueError, match="other_rate must be non-negative"):
-        affinity(1.0, -1.0, [1.0])
-    with pytest.raises(ValueError, match=re.escape("got inf at index (1,)")):
-        affinity(1.0, 2.0, [1.0, np.inf])
-
-
 # ------------------------------ arrays of any kind
 
 FORMS = {
@@ -319,27 +259,16 @@ FORMS = {
     "nothing masked": np.ma.masked_array,
 }
 RATE, SHARE = np.array([0.5, 2.0, 0.25]), np.array([0.5, 0.25, 0.75])
-INTERVAL, ROUNDS = np.array([1.0, 2.0, 0.5, 4.0]), np.array([4.0, 8.0, 16.0])
+ROUNDS = np.array([4.0, 8.0, 16.0])
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda c: affinity(0.5, 0.25, c(INTERVAL)),
-        lambda c: explore_then_commit(
-            etc(),
-            c(RATE),
-            c(SHARE),
-            2.0,
-            exploration=c(ROUNDS),
-            horizon=c(ROUNDS * 4),
-            rng=1,
-        ),
-    ],
-    ids=["affinity", "explore_then_commit"],
-)
-def test_any_kind_of_array_gives_what_a_plain_one_gives(call, form):
+def test_any_kind_of_array_gives_what_a_plain_one_gives(form):
+    def call(form):
+        lengths = {"exploration": form(ROUNDS), "horizon": form(ROUNDS * 4)}
+        pages = form(RATE), form(SHARE)
+        return explore_then_commit(etc(), *pages, 2.0, **lengths, rng=1)
+
     got = call(form)
     assert not isinstance(got, np.ma.MaskedArray)
     assert_array_equal(got, call(np.copy))

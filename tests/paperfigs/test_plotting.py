@@ -41,6 +41,22 @@ def claims(checkout):
     return claims
 
 
+def test_claim_rows_show_where_each_criterion_is_met_and_where_none_speaks():
+    _, ax = plt.subplots()
+    met = {"first": [0, 1, 1], "second": [True, np.nan, False]}
+    plotting.claim_rows(ax, [10, 100, 1000], met, 100)
+    rows = ax.collections[0]
+    colors = rows.cmap(rows.norm(rows.get_array()))
+    red, green, grey = to_rgba("#d9705c"), to_rgba("#9fd6b4"), to_rgba("0.92")
+    np.testing.assert_allclose(colors[0], [red, green, green])
+    np.testing.assert_allclose(colors[1], [green, grey, red])
+    assert [label.get_text() for label in ax.get_yticklabels()] == [*met]
+    assert ax.get_xscale() == "log"
+    assert ax.lines[0].get_xdata()[0] == 100
+    bottom, top = ax.get_ylim()
+    assert bottom > top  # the first claim is the upper row
+
+
 # ---- save
 
 

@@ -11,7 +11,7 @@ from tests.plain.valuetools20 import poisson_freshness, predicted_probability
 from tests.plain.www25 import interval_freshness
 
 __all__ = [
-    "affinity", "burn_in", "confidence_radius", "exploration_radius",
+    "burn_in", "confidence_radius", "exploration_radius",
     "interval_fresh_time", "log_likelihood", "moment_matching", "optimal_exploration",
     "optimal_poisson", "phased_epsilon_greedy", "poisson_fresh_time", "regret_bound",
     "sensitivity_bound", "sharp_sensitivity_bound", "suboptimality", "utility",
@@ -77,14 +77,6 @@ def moment_matching(interval, changed, low=0.0, high=np.inf):
     guess = -np.log(unchanged / len(changed))  # the root for equal intervals
     rate = root(equation, 0.5 * guess / interval.max(), 2 * guess / interval.min())
     return min(max(rate, low), high)
-
-
-def affinity(change_rate, other_rate, interval):
-    """Lemma 2 (derived): affinity of the bits under two rates, after each crawl."""
-    # By Kakutani's theorem all bits together tell the rates apart if and only if it
-    # tends to 0.
-    q, other_q = np.exp(-change_rate * interval), np.exp(-other_rate * interval)
-    return np.cumprod(np.sqrt(q * other_q) + np.sqrt((1 - q) * (1 - other_q)))
 
 
 def confidence_radius(interval, max_rate, level):
