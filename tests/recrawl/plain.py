@@ -6,7 +6,7 @@ where no source is named.
 
 import numpy as np
 from scipy.integrate import quad
-from scipy.special import exprel
+from scipy.special import exprel, gammainc
 from scipy.stats import chi2
 
 from tests.plain import (
@@ -153,6 +153,18 @@ def objective_value(name, elapsed, change_rate, tau=np.inf):
     jump = min(tau, elapsed)
     total = quad(cost, 0, jump)[0] + quad(cost, jump, elapsed)[0]
     return elapsed * cost(elapsed) - total
+
+
+@np.errstate(divide="ignore")  # pages without crawls
+def gain(name, change_rate, crawl_rate):
+    """Crawl value of a page at the end of an interval, in closed form."""
+    d, x = change_rate, np.divide(change_rate, crawl_rate)
+    x = np.minimum(x, 1e200)
+    return {
+        "freshness": lambda: gammainc(2, x) / d,
+        "age": lambda: (-np.expm1(-x) * x**2 / 2 - gammainc(3, x)) / d**2,
+        "harmonic": lambda: (-np.expm1(-x) * x - gammainc(2, x)) / d,
+    }[name]()
 
 
 # ------------------------------------------------------------------ allocation

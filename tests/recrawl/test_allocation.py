@@ -55,7 +55,7 @@ def test_the_optimality_conditions_hold_under_all_limits(objective, seed):
     assert 0 < full.sum() < limit.size
     assert_allclose(spent[full], limit[full], rtol=1e-12)
     due = price * (best.multiplier + best.host_price[host])
-    saved = importance * objectives.gain(objective, change_rate, rate)
+    saved = importance * reference.gain(objective, change_rate, rate)
     between = (low < rate) & (rate < high)
     assert 5 < between.sum() < 60
     assert_allclose(saved[between], due[between], rtol=1e-9)
@@ -85,7 +85,7 @@ def test_rates_are_those_of_the_plain_form(objective, seed):
     best = optimal(*given, objective=objective, **limits)
 
     def gain(rate, change_rate):
-        return objectives.gain(objective, change_rate, rate)
+        return reference.gain(objective, change_rate, rate)
 
     rate, multiplier = reference.optimal(*given, gain, *limits.values())
     assert_allclose(best.crawl_rate, rate, rtol=1e-8)
@@ -120,7 +120,7 @@ def test_no_allocation_spends_more_or_less_than_the_bandwidth(objective, of):
     rate = best.crawl_rate
     assert rate.sum() == pytest.approx(bandwidth, rel=1e-12, abs=0)
     assert (rate >= 0).all()
-    saved = importance * objectives.gain(objective, change_rate, rate)
+    saved = importance * reference.gain(objective, change_rate, rate)
     assert (saved <= best.multiplier * (1 + 1e-9)).all()
     lost = rate @ (best.multiplier - saved)  # by crawls that gain less
     assert lost <= 1e-9 * bandwidth * best.multiplier

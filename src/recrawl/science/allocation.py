@@ -22,8 +22,7 @@ from scipy.optimize import elementwise
 
 from paperlib import checks
 from paperlib.allocation import spend
-from recrawl.kernels import objectives
-from recrawl.science.objectives import CODES
+from recrawl.science import objectives
 from recrawl.types import Array
 
 __all__ = ["Allocation", "even", "optimal"]
@@ -205,7 +204,7 @@ def optimal(
     array([0.487, 0.863, 1.65 ])
     """
     d, mu = checks.broadcast(change_rate=change_rate, importance=importance)
-    code, value = CODES[objective], mu / price
+    code, value = objectives.CODES[objective], mu / price
 
     def rates(v, d, value, low, high):
         return objectives.rates(code, d, value, low, high, v)

@@ -11,45 +11,89 @@ With the crawl rate :math:`\rho`, the mean cost and what one more crawl saves ar
 
 .. math:: J(\rho) = \rho \int_0^{1/\rho} c, \qquad -J'(\rho) = V(1/\rho) .
 
-Changes are a Poisson process of rate :math:`\Delta`. The objectives are, for a
-page of importance 1:
+Changes are a Poisson process of rate :math:`\Delta`. With :math:`x = \Delta t`, the
+objectives are, for a page of importance 1:
 
-============= =================================== ===========
-objective     cost per unit of time               limit of V
-============= =================================== ===========
-`freshness`   1 while the copy is stale           1 / Delta
-`age`         time since the first change unseen  inf
-`harmonic`    1 + 1/2 + ... + 1/n at n unseen     inf
-============= =================================== ===========
+============= ================================== ==========================================
+objective     cost per unit of time              crawl value
+============= ================================== ==========================================
+`freshness`   1 while the copy is stale          (1 - (1 + x) exp(-x)) / Delta
+`age`         time since the first change unseen (x^2 / 2 - 1 + (1 + x) exp(-x)) / Delta^2
+`harmonic`    1 + 1/2 + ... + 1/n at n unseen    (x - 1 + exp(-x)) / Delta
+============= ================================== ==========================================
 
-Where the limit of V is finite, pages that change too fast for their importance are
-never crawled. Relative errors are below 1e-11 for change_rate / crawl_rate from
-1e-12 to 1e12; `rate` of `freshness` is less precise near the limit of V, where V
-hardly depends on the time.
+The crawl value of freshness has the limit 1 / Delta. Pages that change too fast for
+their importance are therefore never crawled.
+
+Without cancellation for small x, the three are differences of probabilities
+:math:`R^i(x)` that a Poisson number of mean x exceeds i, and of :math:`x R^0(x)` or
+:math:`x^2 R^0(x) / 2`. The largest term is at most seven times the result.
 """
+
+import math
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from recrawl.kernels import objectives as kernels
+from paperlib.lemma_4 import inverse_value, residual
+from recrawl.kernels import compiled, ufunc
 from recrawl.types import Values
 
-__all__ = ["CODES", "cost", "gain", "rate"]
+__all__ = ["CODES", "cost", "rates"]
 
-#: Numbers of the objectives in the kernels.
-CODES = {
-    "freshness": kernels.FRESHNESS,
-    "age": kernels.AGE,
-    "harmonic": kernels.HARMONIC,
-}
+#: Numbers of the objectives in the compiled functions.
+CODES = {"freshness": 0, "age": 1, "harmonic": 2}
+_FRESHNESS, _AGE, _HARMONIC = CODES.values()
 
-# Of the mean over (0, x) of Ein(x) = sum_k (-1)^(k + 1) x^k / (k k!), up to x = 4:
-# the last term is below 1e-19, and as terms grow to nine times the sum, one digit is
-# lost. From there on exp1 is fast; at 1 it takes longer than the whole series.
-_SMALL = 4.0
-_POWERS = np.arange(1, 35)
-_SERIES = -((-1.0) ** _POWERS) / _POWERS / special.factorial(_POWERS) / (_POWERS + 1)
+_CLOSE = 1e-5  # relative step after which Newton's method has an error of 1e-10
+_SMALL = 1e-4  # below this x two terms of a series are precise to 1e-9
+
+
+@compiled
+def _profile(objective, x):
+    """The crawl value at x = change_rate * time, in units of `_scale`."""
+    any_change = -math.expm1(-x)
+    if objective == _AGE:
+        return x * x / 2 * any_change - residual(2, x)
+    return x * any_change - residual(1, x)
+
+
+@compiled
+def _inverse_profile(objective, y):
+    """The x at which the profile reaches y; inf if it never does.
+
+    The profiles of age and harmonic cost are convex. After one step of Newton's
+    method, further steps therefore fall towards the root.
+    """
+    if not 0 < y < np.inf:
+        return y
+    if objective == _FRESHNESS:
+        return inverse_value(y) if y < 1 else np.inf
+    x = np.cbrt(3 * y) if objective == _AGE else math.sqrt(2 * y)  # root for small y
+    step = np.inf
+    while abs(step) > _CLOSE * x:
+        slope = -math.expm1(-x)
+        if objective == _AGE:
+            slope *= x
+        step = (_profile(objective, x) - y) / slope
+        x -= step
+    return x
+
+
+@ufunc("f8(i8,f8,f8,f8,f8,f8)")
+def rates(objective, change_rate, value, low, high, v):
+    """The crawl rate, within its limits, at which value * V(1 / crawl_rate) = 1 / v^2.
+
+    The arguments are the number of the objective in `CODES`, and arrays that
+    broadcast: 1/time, any unit, 1/time, 1/time, and the unit that follows.
+    """
+    if change_rate == 0 or value == 0 or v == 0:
+        return low
+    level = 1 / v / v / value * change_rate
+    if objective == _AGE:
+        level *= change_rate
+    return min(max(change_rate / _inverse_profile(objective, level), low), high)
 
 
 @np.errstate(all="ignore")  # pages without crawls, or without changes
@@ -66,53 +110,21 @@ def cost(objective: str, change_rate: ArrayLike, crawl_rate: ArrayLike) -> Value
     -------
     float or ndarray
         Time for `age`, else no unit. 0 for a page that never changes.
-    """
-    if objective != "harmonic":
-        return kernels.costs(CODES[objective], change_rate, crawl_rate)
-    x = np.where(np.equal(change_rate, 0), 0.0, np.divide(change_rate, crawl_rate))
-    mean = np.euler_gamma + np.log(x) + special.exp1(x) - 1 - np.expm1(-x) / x
-    few = np.minimum(x, _SMALL)
-    series = few * np.polynomial.polynomial.polyval(few, _SERIES)
-    return np.where(x < _SMALL, series, mean)[()]
-
-
-def gain(objective: str, change_rate: ArrayLike, crawl_rate: ArrayLike) -> Values:
-    """What one more crawl per unit of time saves, V(1 / crawl_rate).
-
-    Parameters
-    ----------
-    objective : str
-        A key of `CODES`.
-    change_rate, crawl_rate : array_like, 1/time
-
-    Returns
-    -------
-    float or ndarray
-        In the unit of the cost times time.
 
     Examples
     --------
-    >>> gain("age", 3.0, 5.0).round(4)
-    np.float64(0.0065)
+    >>> cost("age", 2.0, 2.0).round(4)
+    np.float64(0.0661)
     """
-    return kernels.gains(CODES[objective], change_rate, crawl_rate)
-
-
-def rate(objective: str, change_rate: ArrayLike, gain: ArrayLike) -> Values:
-    """Crawl rate at which one more crawl saves so much, the inverse of `gain`.
-
-    Parameters
-    ----------
-    objective : str
-        A key of `CODES`.
-    change_rate : array_like, 1/time
-    gain : array_like
-        In the unit of `gain`.
-
-    Returns
-    -------
-    float or ndarray, 1/time
-        0 where no crawl saves so much.
-    """
-    v = 1 / np.sqrt(gain)
-    return kernels.rates(CODES[objective], change_rate, 1.0, 0.0, np.inf, v)
+    x = np.divide(change_rate, crawl_rate)
+    stale = -np.expm1(-x) - special.gammainc(2, x) / x
+    if objective == "freshness":
+        found = stale
+    elif objective == "age":
+        share = special.gammainc(3, x) / x / x + stale - special.gammainc(1, x) / 2
+        found = share / crawl_rate
+    else:
+        # The mean over (0, x) of Ein, the integral of (1 - exp(-s)) / s.
+        ein = np.euler_gamma + np.log(x) + special.exp1(x)
+        found = np.where(x < _SMALL, x / 2 * (1 - x / 6), ein - stale)
+    return np.where(np.equal(change_rate, 0), 0.0, found)[()]
