@@ -12,7 +12,6 @@ import scipy
 from paperlib import freshness
 from paperlib.allocation import optimal_thresholds
 from paperlib.signals import SignalledPages
-from recrawl.kernels.allocation import cycles
 from recrawl.science import allocation, objectives
 from recrawl.types import Array
 
@@ -107,45 +106,6 @@ def _above_mode(log_stderr):
         shape += value * (1 - value / variance) / slope
     ratio = np.exp(scipy.special.digamma(shape)) / (shape - 1)
     return np.where(log_stderr < _STDERRS[0], 1.0, ratio)
-
-
-def _lemma_4(threshold, pages):
-    """psi and w of Lemma 4 of Busa-Fekete et al. (2025) at thresholds."""
-    rates = pages.change_rate, pages.false_rate, *freshness.lemma_4_rates(pages)
-    psi, w = np.empty((2, threshold.size))
-    cycles(threshold, *map(np.array, rates), psi, w)
-    return psi, w
-
-
-def _cycle(threshold, pages, rate):
-    """Fresh time and time between crawls at thresholds, if the change rates are others.
-
-    A signal counts for the time beta that the believed rates give. Of the true
-    rates, the fresh time depends on change and false rate alone, and the other on
-    the rate of signals: so both are those of other pages with this beta. The first
-    have the recall that solves log(1 + recall rate / false rate) = (1 - recall) rate
-    beta, by Wright's omega function; of the signals of the second, the share 1 / e is
-    false.
-    """
-    recall, false_rate, beta = pages.recall, pages.false_rate, pages.beta
-    gamma = recall * rate + false_rate
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        x = beta * false_rate
-        odds = scipy.special.wrightomega(np.log(x) + x + beta * rate) / x - 1
-        alike = np.clip(odds * false_rate / rate, 0, 1)
-        signalled = -np.expm1(-1) * gamma
-        others = signalled + 1 / beta, signalled / (signalled + 1 / beta), gamma / np.e
-    # signals of no value, or that are enough alone, are so at all rates
-    middle = (beta > 0) & (beta < np.inf) & (rate > 0)
-    alike = SignalledPages(rate, 1.0, np.where(middle, alike, recall), false_rate)
-    own = rate, recall, false_rate
-    rates, recalls, falses = (
-        np.where(middle, *both) for both in zip(others, own, strict=True)
-    )
-    length, _ = _lemma_4(threshold, SignalledPages(rates, 1.0, recalls, falses))
-    with np.errstate(divide="ignore"):  # without a threshold, the first signal counts
-        length = np.where(np.isfinite(threshold), length, 1 / gamma)
-    return _lemma_4(threshold, alike)[1], length
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,17 +246,15 @@ class Problem:
         """Expected freshness of each page under a plan, shape (n_pages,).
 
         Under the posterior of the change rates, or at rates that are so many times as
-        high; with signals, at the thresholds and the value of a signal that the
-        estimates give.
+        high; at thresholds, if the estimates are exact.
         """
-        followed = self._followed(plan) if self.signals else None
-
-        def fresh(rate):
-            if followed:
-                return followed(factor * rate)[0]
-            return freshness.interval(factor * rate, plan.crawl_rate)
-
-        return self._expected(fresh)
+        if self.signals:
+            fresh = freshness.fresh_time(plan.threshold, self.signalled())
+            fresh[plan.crawl_rate == 0] = 0.0  # time without end
+            return np.where(self.change_rate == 0, 1.0, plan.crawl_rate * fresh)
+        return self._expected(
+            lambda rate: freshness.interval(factor * rate, plan.crawl_rate)
+        )
 
     def promise(self, plan: Plan, factors: list[float]) -> tuple[float, float, float]:
         """Freshness that a plan promises, and the range around it.
@@ -333,30 +291,6 @@ class Problem:
         seen = self._expected(lambda rate: _seen(rate, plan.crawl_rate))
         changes = self._expected(lambda rate: rate) @ self.importance
         return 1 - (seen @ self.importance).item() / changes.item() if changes else 0.0
-
-    def expected_crawls(self, plan: Plan) -> Array:
-        """Crawls a day of each page, shape (n_pages,).
-
-        For thresholds under the posterior of the change rates: as many as planned if
-        the estimates are exact.
-        """
-        if not self.signals:
-            return plan.crawl_rate
-        followed = self._followed(plan)
-        return self._expected(lambda rate: followed(rate)[1])
-
-    def _followed(self, plan):
-        """Function from change rates to freshness and crawls a day of thresholds."""
-        crawl_rate, pages = plan.crawl_rate, self.signalled()
-        _, planned = _cycle(plan.threshold, pages, self.change_rate)
-
-        def followed(rate):
-            fresh, length = _cycle(plan.threshold, pages, rate)
-            with np.errstate(invalid="ignore"):  # of pages without crawls
-                crawls = np.where(crawl_rate > 0, crawl_rate * planned / length, 0.0)
-                return np.where(crawl_rate > 0, crawls * fresh, rate == 0), crawls
-
-        return followed
 
     def loss(self, plan: Plan) -> float:
         """Mean cost of a plan, in the unit of the objective; 1 - freshness for that."""

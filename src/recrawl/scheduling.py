@@ -50,8 +50,7 @@ class Schedule:
     bandwidth : float
         Crawls a day, or what they may cost.
     spent : float
-        What is spent of it; for thresholds, with an allowance for errors of the
-        change rates.
+        What is spent of it.
     freshness_now : float
         Expected freshness between the crawls of the log, in [0, 1], of the pages
         that have intervals in it; NaN if none has. Without the column
@@ -62,11 +61,11 @@ class Schedule:
         Expected freshness of the schedule if the estimates were exact.
     freshness : float
         The same, with an allowance for errors of the estimates where the rates have
-        the column log_stderr.
+        the column log_stderr, and the policy is "interval".
     promise : tuple of float or None
         Low, middle and high freshness of the next fifth of the log's length, by what
         later parts of the log gave where earlier ones promised (`Problem.promise`);
-        None if the rates have no `drift`.
+        None if the rates have no `drift`, and for thresholds.
     unseen, unseen_in_turn : float or None
         Share of the changes that no crawl sees, as others come before it, with the
         schedule, and with equal intervals within the limits; None for thresholds.
@@ -260,15 +259,16 @@ def schedule(
     fresh, exact = _freshness(problem, plan)
     expected = problem.mean(fresh)
     prices, one_more, one_fewer = problem.prices(bandwidth, plan)
-    drift, unseen, in_turn = file.metadata.get("drift"), None, None
+    drift = unseen = in_turn = None
     if policy == "interval":
+        drift = file.metadata.get("drift")
         unseen = problem.unseen(plan)
         in_turn = problem.unseen(problem.in_turn(bandwidth))
     with table(output, force) as out:
         now, kinds = _write(out, file, pages, problem, plan, fresh)
         found = Schedule(
             bandwidth=bandwidth,
-            spent=problem.spent(problem.expected_crawls(plan)).sum().item(),
+            spent=problem.spent(plan.crawl_rate).sum().item(),
             freshness_now=problem.mean(now),
             freshness_compared=problem.mean(np.where(np.isnan(now), np.nan, exact)),
             freshness_if_exact=problem.mean(exact),

@@ -559,54 +559,6 @@ def test_bad_files_of_limits(run, limits, lines, rule):
 # ---------------------------------------------------------------- thresholds
 
 
-def test_thresholds_are_promised_too(run):
-    """At a factor of 1, what is expected of them; at higher rates less."""
-    signals = {"recall": np.full(N_PAGES, 0.5), "false_rate": np.full(N_PAGES, 0.1)}
-    exact, faster = (
-        run(pages() | signals, 20.0, policy="thresholds", metadata={"drift": [x] * 3})
-        for x in (1.0, 2.0)
-    )
-    assert exact[0].promise[1] == pytest.approx(exact[0].freshness, rel=1e-12)
-    assert faster[0].promise[1] < exact[0].promise[1] - 0.02
-
-
-def test_thresholds_allow_for_rates_that_are_not_those_believed(run):
-    """Pages change twice as often; thresholds and values of signals stay."""
-    believed, recall, false_rate = np.array([[0.3, 1.0, 0.1], [0.6, 0.3, 0], [0.2] * 3])
-    columns = {"url": ["a", "b", "c"], "change_rate": believed, "n_crawls": [5] * 3}
-    columns |= {"recall": recall, "false_rate": false_rate, "last_crawl": [END] * 3}
-    exact, plan = run(columns, 1.5, policy="thresholds")
-    rate = 2 * believed
-    # a posterior that is nearly a point
-    columns |= {"log_stderr": [1e-9] * 3, "log_rate": np.log(rate)}
-    found, same = run(columns, 1.5, policy="thresholds")
-    assert same["threshold"] == plan["threshold"]
-    assert found.freshness_if_exact == pytest.approx(exact.freshness, rel=1e-12)
-    assert exact.spent == pytest.approx(1.5, rel=1e-6)
-    rng, n, most = np.random.default_rng(9), 4_000, 40
-    fresh, crawls, stderr = np.zeros((3, 3))
-    for k, (threshold, step) in enumerate(zip(plan["threshold"].to_numpy(),
-                                              plan["signal_days"].to_numpy(),
-                                              strict=True)):  # fmt: skip
-        signalled = recall[k] * rate[k]
-        gamma = signalled + false_rate[k]
-        sent = np.cumsum(rng.exponential(1 / gamma, (n, most)), axis=1)
-        after = np.column_stack([np.zeros(n), sent])
-        # between two signals the page is crawled as soon as time and signals suffice
-        due = np.maximum(after, threshold - step * np.arange(most + 1))[:, :-1]
-        crawl = due[np.arange(n), np.argmax(due <= sent, axis=1)]
-        tells = rng.random(sent.shape) < signalled / gamma
-        told = np.where(tells.any(axis=1), sent[np.arange(n), tells.argmax(1)], np.inf)
-        other = rng.exponential(1 / (rate[k] - signalled), n)
-        good = np.minimum(crawl, np.minimum(told, other))
-        fresh[k], crawls[k] = good.mean() / crawl.mean(), 1 / crawl.mean()
-        stderr[k] = np.std(good - fresh[k] * crawl) / crawl.mean() / np.sqrt(n)
-    assert (step, found.freshness < exact.freshness) == (0.0, True)
-    error = np.abs(same["freshness"].to_numpy() - fresh)
-    assert (error < 4 * stderr).all()
-    assert found.spent == pytest.approx(crawls.sum(), rel=0.01)
-
-
 def test_thresholds_are_the_optimum_and_promise_what_signals_give(
     run, tmp_path, capsys
 ):

@@ -14,13 +14,13 @@ With the crawl rate :math:`\rho`, the mean cost and what one more crawl saves ar
 Changes are a Poisson process of rate :math:`\Delta`. With :math:`x = \Delta t`, the
 objectives are, for a page of importance 1:
 
-============= ================================== ==========================================
-objective     cost per unit of time              crawl value
-============= ================================== ==========================================
-`freshness`   1 while the copy is stale          (1 - (1 + x) exp(-x)) / Delta
-`age`         time since the first change unseen (x^2 / 2 - 1 + (1 + x) exp(-x)) / Delta^2
-`harmonic`    1 + 1/2 + ... + 1/n at n unseen    (x - 1 + exp(-x)) / Delta
-============= ================================== ==========================================
+=========== ============================== =========================================
+objective   cost per unit of time          crawl value
+=========== ============================== =========================================
+`freshness` 1 while the copy is stale      (1 - (1 + x) exp(-x)) / Delta
+`age`       time since the first change    (x^2 / 2 - 1 + (1 + x) exp(-x)) / Delta^2
+`harmonic`  1 + 1/2 + ... + 1/n, n changes (x - 1 + exp(-x)) / Delta
+=========== ============================== =========================================
 
 The crawl value of freshness has the limit 1 / Delta. Pages that change too fast for
 their importance are therefore never crawled.
