@@ -435,7 +435,7 @@ def _described(found, output, given):
     unit = "crawls" if given["cost"] is None else "units of cost"
     yield f"{output}: {units.rounded(found.bandwidth)} {unit} a day"
     if given["policy"] == "thresholds":
-        yield f"expected crawls a day of thresholds: {units.rounded(found.spent)}"
+        yield "thresholds are promised as if the estimated rates were exact"
     elif found.spent < 0.999 * found.bandwidth:  # more than rates differ by rounding
         kinds = found.prices.keys() - {"hedge"}
         what = "hosts" if kinds == {"hosts"} else "limits"
