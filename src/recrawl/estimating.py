@@ -272,7 +272,7 @@ def estimate(
         table(output, force) as rates,
     ):
         sample = log.sample(choosing.SAMPLE)
-        suspects, totals = Suspects(log.connection, sample), _Totals()
+        suspects, totals = Suspects(log.connection), _Totals()
         model = _learn(sample, _existing(state))
         function = functools.partial(_tables, model=model, with_state=state is not None)
         for found in log.map(function):

@@ -10,24 +10,16 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
-import numpy as np
 
 from recrawl.database import sql
-from recrawl.science import estimators
-from recrawl.state import kept
-
-if TYPE_CHECKING:
-    from recrawl.reading import Batch
 
 __all__ = ["Suspect", "Suspects"]
 
 _CRAWLS = 5  # of a page, before "at every crawl" means something
 _PAGES = 3  # of a host that changed at every crawl, and half of its pages
-_FALSE = 0.2  # share of false changes that explains such pages
-_CERTAIN = 0.01  # probability of as much evidence of them where there are none
 _MADE_UP = "Last-Modified is the time of the fetch"
 
 
@@ -60,8 +52,6 @@ class Suspects:
     ----------
     connection : duckdb.DuckDBPyConnection
         Of an `OpenedLog`.
-    sample : Batch
-        Pages drawn at random, on which the rate of false changes is estimated.
 
     Examples
     --------
@@ -69,16 +59,17 @@ class Suspects:
     >>> connection = duckdb.connect()
     >>> _ = connection.execute("create table shared_body (host text, n_urls int)")
     >>> _ = connection.execute("create table dated_now as select 'a.org' as host")
-    >>> suspects = Suspects(connection, None)
+    >>> suspects = Suspects(connection)
     >>> columns = {"host": ["a.org"] * 3, "n_crawls": [9] * 3, "n_changed": [9] * 3}
     >>> suspects.add(pa.table(columns))
     >>> [(found.host, found.cause) for found in suspects.found()]
     [('a.org', 'Last-Modified is the time of the fetch')]
     """
 
-    def __init__(self, connection: Any, sample: Batch) -> None:
-        self._connection, self._sample = connection, sample
-        self._often, self._always = Counter(), Counter()
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self._often = Counter()
+        self._always = Counter()
 
     def add(self, rates: Any) -> None:
         """Count the pages of a batch that changed at every crawl.
@@ -139,12 +130,7 @@ class Suspects:
         """The likely cause of pages that changed at every crawl."""
         if (host,) in self._rows("select host from dated_now"):
             return _MADE_UP
-        bits = self._sample.bits
-        of_host = bits.per_crawl(np.asarray(self._sample.page["host"]) == host)
-        false = estimators.false_changes(kept(bits, of_host))
-        often = "crawled too rarely to tell, or "
-        if false.pvalue < _CERTAIN and false.probability >= _FALSE:
-            often = f"false changes at {false.probability:.0%} of crawls: "
         return (
-            f"{often}a clock, an advertisement, a token, or digests of chunked bodies"
+            "crawled too rarely to tell, or false changes: a clock, an advertisement, "
+            "a token, or digests of chunked bodies"
         )

@@ -12,7 +12,6 @@ from scipy.stats import chi2
 from tests.plain import (
     log_likelihood,
     mle,
-    signal_log_likelihood,
 )
 from tests.plain._searching import root, spend
 
@@ -55,28 +54,6 @@ def log_information(change_rate, interval, changed):
     x = change_rate * interval
     r = x / np.expm1(x)
     return np.sum(np.where(changed, r * (x + r - 1), x))
-
-
-def false_change_log_likelihood(change_rate, b, interval, changed):
-    """Log-likelihood of a change rate and of false changes, concave."""
-    # P(changed) = 1 - (1 - q) exp(-Delta w), b = -log(1 - q): as if each crawl had
-    # received one signal.
-    return signal_log_likelihood(change_rate, b, interval, 1, changed)
-
-
-def false_changes(pages):
-    """Shared b of pages, and their change rates; a page is two arrays."""
-    # EM: b and Delta w are additive hazards, and a changed crawl has the expected
-    # events b / (1 - exp(-u)) and Delta w / (1 - exp(-u)), u = b + Delta w.
-    interval, changed = map(np.concatenate, zip(*pages, strict=True))
-    page = np.repeat(np.arange(len(pages)), [len(w) for w, _ in pages])
-    time = np.bincount(page, interval)
-    before, b, rates = np.inf, 1.0, np.bincount(page) / time
-    while abs(b - before) > 1e-11:
-        events = changed / -np.expm1(-(b + rates[page] * interval))
-        rates *= np.bincount(page, events * interval) / time
-        before, b = b, b * events.mean()
-    return b, rates
 
 
 # ------------------------------------------- more than a bit of some crawls

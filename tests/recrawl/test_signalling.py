@@ -225,19 +225,6 @@ def test_dates_of_the_fetch_explain_pages_that_always_change(tmp_path):
     assert "too rarely" in found["then.org", "changed at every crawl"].cause
 
 
-def test_false_changes_explain_pages_that_always_change(tmp_path):
-    rng = np.random.default_rng(5)
-    rows = []
-    for page in range(20):  # most find a change however soon they come
-        t = START + np.cumsum(rng.choice([0.01, 1.0], 30) * DAY)
-        for k, time in enumerate(t):
-            digest = f"md5:{k}" if page < 12 or rng.random() < 0.8 else "md5:same"
-            rows.append((f"https://clock.org/{page}", time, digest, ""))
-    found = suspects_of(write(tmp_path / "log.csv", table(rows, COLUMNS)))
-    cause = found["clock.org", "changed at every crawl"].cause
-    assert cause.startswith("false changes at ")
-
-
 @pytest.mark.slow
 def test_fetches_with_nothing_to_compare_have_their_own_name(tmp_path, capsys):
     """Servers that send the time of the fetch as Last-Modified, and no digest."""

@@ -3,8 +3,7 @@
 From the likelihood: `mle`, `likelihood_interval`, `log_information`, `log_stderr`
 and `mean_log_rate`. Whether changes are Poisson, and by how much the variance of an
 estimated rate is inflated if not: `serial_sums`, `dispersion`, `pooled_dispersion`
-and `shrunk_dispersion`. Crawls that find changes where there were none:
-`false_changes`.
+and `shrunk_dispersion`.
 """
 
 from recrawl.science.estimators.dispersion import (
@@ -13,7 +12,6 @@ from recrawl.science.estimators.dispersion import (
     serial_sums,
     shrunk_dispersion,
 )
-from recrawl.science.estimators.false_changes import FalseChanges, false_changes
 from recrawl.science.estimators.likelihood import (
     LEVEL,
     likelihood_interval,
@@ -25,9 +23,7 @@ from recrawl.science.estimators.likelihood import (
 
 __all__ = [
     "LEVEL",
-    "FalseChanges",
     "dispersion",
-    "false_changes",
     "likelihood_interval",
     "log_information",
     "log_stderr",
