@@ -10,7 +10,6 @@ from scipy.integrate import quad
 from recrawl.science import objectives
 from recrawl.science.objectives import cost, rates
 from tests.recrawl import plain
-from tests.recrawl.plain import gain
 
 each = pytest.mark.parametrize("name", objectives.CODES)
 points = pytest.mark.parametrize(
@@ -31,7 +30,7 @@ points = pytest.mark.parametrize(
     ],
 )  # independent numbers, to the digits that are printed
 def test_reference_numbers(change_rate, time, name, value, mean):
-    found = gain(name, change_rate, 1 / time), cost(name, change_rate, 1 / time)
+    found = plain.gain(name, change_rate, 1 / time), cost(name, change_rate, 1 / time)
     assert_allclose(found, [value, mean], rtol=0, atol=5.1e-11)
 
 
@@ -46,7 +45,7 @@ def test_costs_and_gains_are_integrals_of_the_cost_per_unit_of_time(
     mean = quad(at, 0, time, epsrel=1e-12)[0] / time
     assert cost(name, change_rate, 1 / time) == pytest.approx(mean, rel=1e-9)
     value = plain.objective_value(name, time, change_rate)
-    assert gain(name, change_rate, 1 / time) == pytest.approx(value, rel=1e-7)
+    assert plain.gain(name, change_rate, 1 / time) == pytest.approx(value, rel=1e-7)
 
 
 # ------------------------------------------------------------------- precision
@@ -87,7 +86,10 @@ def test_right_to_a_millionth_from_frequent_to_rare_crawls(name, change_rate):
             context.prec = 130
             wanted = exact(name, 1 / Decimal(crawl_rate), Decimal(change_rate))
             wanted = [float(number) for number in wanted]
-        found = gain(name, change_rate, crawl_rate), cost(name, change_rate, crawl_rate)
+        found = (
+            plain.gain(name, change_rate, crawl_rate),
+            cost(name, change_rate, crawl_rate),
+        )
         assert_allclose(found, wanted, rtol=1e-6)
 
 
@@ -95,7 +97,7 @@ def test_right_to_a_millionth_from_frequent_to_rare_crawls(name, change_rate):
 def test_rates_are_the_inverse_of_the_crawl_value(name):
     change_rate = np.array([[1e-6], [0.7], [1e6]])
     x = np.geomspace(1e-12, 15.0 if name == "freshness" else 1e12, 101)
-    v = gain(name, change_rate, change_rate / x) ** -0.5
+    v = plain.gain(name, change_rate, change_rate / x) ** -0.5
     found = rates(objectives.CODES[name], change_rate, 1.0, 0.0, np.inf, v)
     assert_allclose(found * x / change_rate, np.ones_like(v), rtol=1e-8)
     # limits, and pages without changes or importance

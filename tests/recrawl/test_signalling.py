@@ -134,7 +134,7 @@ def suspects_of(path):
     """Suspects of a log, with the pages' own counts."""
     with reading.opened(path) as log:
         sample = log.sample(log.n_pages)
-        suspects = Suspects(log.connection, sample)
+        suspects = Suspects(log.connection)
         bits = sample.bits
         suspects.add(
             pa.table(
@@ -164,7 +164,7 @@ def test_half_of_the_pages_of_a_host_and_three_make_a_suspect():
     """Of its pages with five crawls or more; counted over two batches."""
     connection = duckdb.connect()
     connection.execute("create table dated_now as select unnest(['a', 'b', 'c']) host")
-    suspects = Suspects(connection, None)
+    suspects = Suspects(connection)
     # the pages of a host: (crawls, changes), how many
     hosts = {
         "a": [((5, 5), 4), ((5, 4), 4), ((4, 0), 9)],
