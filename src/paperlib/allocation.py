@@ -161,7 +161,6 @@ def spend(
     rates: Callable[[float], NDArray],
     bandwidth: float,
     guess: float,
-    price: ArrayLike = 1.0,
 ) -> tuple[NDArray, float]:
     """Find the multiplier at which crawl rates sum to a bandwidth.
 
@@ -174,8 +173,6 @@ def spend(
         Sum of the rates.
     guess : float
         Initial v. A good guess saves steps.
-    price : float or array_like, shape of the rates, default 1
-        Cost of one crawl.
 
     Returns
     -------
@@ -191,7 +188,7 @@ def spend(
     """
 
     def excess(v):
-        return np.sum(price * rates(v)) / bandwidth - 1
+        return np.sum(rates(v)) / bandwidth - 1
 
     low = high = max(float(guess), SMALLEST)
     while excess(low) > 0:
@@ -207,10 +204,10 @@ def spend(
     # Rates may jump between the two: if pages of equal value change much more often
     # than they are crawled, or if a threshold is a whole number of signals.
     jump = many - few
-    rest = bandwidth - np.sum(price * few)
-    share = rest / max(np.sum(price * jump), SMALLEST)
+    rest = bandwidth - np.sum(few)
+    share = rest / max(np.sum(jump), SMALLEST)
     rate = few + np.clip(share, 0.0, 1.0) * jump
-    spent = np.sum(price * rate)
+    spent = np.sum(rate)
     if not abs(spent - bandwidth) <= SPENT * bandwidth:
         raise ConvergenceError(f"rates must spend {bandwidth}, got {spent}")
     return rate, v

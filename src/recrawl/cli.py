@@ -210,12 +210,6 @@ _OPTIONS = {
     "greatest_interval": _option(
         "greatest time between crawls of a page, such as 30d", _DAYS, "TIME"
     ),
-    "unfetched_interval": _option(
-        "least time between crawls of pages that were never fetched successfully, or "
-        "have nothing to compare",
-        _DAYS,
-        "TIME",
-    ),
     "limits": _option(
         "a CSV file of exceptions: pattern (a host, or a URL with *), least_interval, "
         "greatest_interval, rate (of a host)",
@@ -228,23 +222,11 @@ _OPTIONS = {
         Path,
         "FILE",
     ),
-    "cost": _option(
-        "column of RATES with the cost of a crawl, or a table (url, cost); --bandwidth "
-        "and --per-host are then costs in a time",
-        metavar="COLUMN|FILE",
-    ),
     "objective": _option(
         "what the schedule optimises: mean freshness (default), mean age of the "
         "copies, or the harmonic cost of Kolobov et al. (2019)",
         choices=tuple(_LOSSES),
         default="freshness",
-    ),
-    "hedge": _option(
-        "share of the bandwidth that all pages get alike, for changes that are not "
-        "Poisson and rates that are not exact (default: 0.25; 0 is the optimum where "
-        "both are)",
-        float,
-        "SHARE",
     ),
     "policy": _option(
         "when a page is crawled: at equal intervals (default), or when the time and "
@@ -413,7 +395,7 @@ def _schedule(rates, output, to, exported, until, force, **given):
         _write_schedule(rates, output, output, force=force, **given)
         return
     export = {"to": to, "exported": exported, "until": until, "force": force}
-    inputs = rates, given["limits"], given["importance"], given["cost"]
+    inputs = rates, given["limits"], given["importance"]
     check_export(output, inputs=inputs, **export)
     with temporary_folder() as folder:
         schedule = folder / "schedule.parquet"
@@ -432,12 +414,11 @@ def _write_schedule(rates, path, output, bandwidth, per_host, **given):
 
 def _described(found, output, given):
     """Lines of what a schedule spends, its expected freshness, what limits cost."""
-    unit = "crawls" if given["cost"] is None else "units of cost"
-    yield f"{output}: {units.rounded(found.bandwidth)} {unit} a day"
+    yield f"{output}: {units.rounded(found.bandwidth)} crawls a day"
     if given["policy"] == "thresholds":
         yield "thresholds are promised as if the estimated rates were exact"
     elif found.spent < 0.999 * found.bandwidth:  # more than rates differ by rounding
-        kinds = found.prices.keys() - {"hedge"}
+        kinds = found.prices.keys()
         what = "hosts" if kinds == {"hosts"} else "limits"
         why = f"the {what} allow no more" if kinds else "no page gains by more"
         yield f"of these only {units.rounded(found.spent)}: {why}"
@@ -453,10 +434,10 @@ def _described(found, output, given):
     loss = _LOSSES[given["objective"]]
     if given["objective"] != "freshness":
         yield f"{found.loss:.4g} {loss}, if changes were Poisson"
-    yield from _prices(found, unit, loss)
+    yield from _prices(found, loss)
     yield from _unknown(found)
     without = " without limits of hosts" if "hosts" in found.prices else ""
-    rows = [[f"{unit} a day", f"freshness if Poisson{without}", "promised"]]
+    rows = [["crawls a day", f"freshness if Poisson{without}", "promised"]]
     for budget, *fresh in found.worth:
         rows.append([units.rounded(budget), *map(_decimals, fresh)])
     yield from _table(rows)
@@ -499,20 +480,16 @@ def _decimals(share):
     return "unknown" if math.isnan(share) else f"{share:.4f}"
 
 
-def _prices(found, unit, loss):
+def _prices(found, loss):
     """Lines of the value of a crawl a day, and of what limits cost."""
     fewer = "the limits allow no fewer"
     if found.one_fewer is not None:
         fewer = f"one fewer costs {found.one_fewer:.2g}"
-    one = unit.replace("s", "", 1)  # crawls or units
-    yield f"value of one more {one} a day: {found.one_more:.2g} {loss}, {fewer}"
+    yield f"value of one more crawl a day: {found.one_more:.2g} {loss}, {fewer}"
     for kind, price in found.prices.items():
-        cost, share = f"{price['cost']:.2g} {loss}", f"{price['share']:.0%}"
-        if kind == "hedge":
-            yield f"price of the hedge of {share}: {cost}"
-        else:
-            limit = {"hosts": "limits of hosts"}.get(kind, f"{kind}s")
-            yield f"price of the {limit}: {cost}; {share} are at theirs"
+        limit = {"hosts": "limits of hosts"}.get(kind, f"{kind}s")
+        cost = f"{price['cost']:.2g} {loss}"
+        yield f"price of the {limit}: {cost}; {price['share']:.0%} are at theirs"
 
 
 def _unknown(found):
@@ -612,7 +589,7 @@ _COMMANDS = {
         _schedule,
         "compute crawl rates and due times for a bandwidth",
         "rates output force to exported until bandwidth per_host least_interval "
-        "greatest_interval unfetched_interval limits importance cost objective hedge "
+        "greatest_interval limits importance objective "
         "policy",
         ("output", "bandwidth"),
         "rates.parquet --bandwidth 1000/day --per-host 10/hour -o schedule.parquet",

@@ -23,7 +23,6 @@ PAGES_PER_BATCH = 1_000_000  # some 200 MB
 _MEMORY = "1GiB"  # to find URLs that occur twice
 _DEFAULTS = {
     "importance": 1.0,
-    "cost": 1.0,
     "gone": False,
     "n_crawls": 0.0,
     "n_incomparable": 0,
@@ -190,15 +189,13 @@ def limit_arrays(
     per_host: Any,
 ) -> dict[str, Array]:
     """Limits of pages and hosts as arrays of a `Problem`, only those in force."""
-    found, (least, greatest, unfetched) = {}, intervals
+    found = {}
+    least, greatest = intervals
     if any(intervals) or rows:
         names = ["change_rate"]
         if rows:
             names = ["url"] if pages.hosts is None else ["url", "host"]
         low, high = page_limits(file.batches(names), rows, least, greatest)
-        if unfetched is not None:
-            high[pages.unknown] = 1 / unfetched
-            low = np.minimum(low, high)
         low = np.where(pages.kinds["gone"], 0.0, low)
         found |= {"min_rate": low} if low.any() else {}
         found |= {"max_rate": high} if (high < np.inf).any() else {}

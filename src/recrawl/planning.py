@@ -144,8 +144,8 @@ class Problem:
         As in `expected`.
     signals : tuple of ndarray, optional
         Recall and rate of false signals: then pages are crawled at thresholds.
-    min_rate, max_rate, cost : ndarray, optional
-        Limits of crawl rates, 1/day, and what a crawl costs.
+    min_rate, max_rate : ndarray, optional
+        Limits of crawl rates, 1/day.
     host, host_limit : ndarray, optional
         Index of the host of each page, and the limit of each host.
     promised : bool ndarray, optional
@@ -167,20 +167,15 @@ class Problem:
     signals: tuple | None = None
     min_rate: np.ndarray | None = None
     max_rate: np.ndarray | None = None
-    cost: np.ndarray | None = None
     host: np.ndarray | None = None
     host_limit: np.ndarray | None = None
     promised: np.ndarray | None = None
 
-    def spent(self, crawl_rate: Array) -> Array:
-        """What the crawls of each page spend a day, shape (n_pages,)."""
-        return crawl_rate if self.cost is None else crawl_rate * self.cost
-
     def least_spent(self) -> Array:
-        """What the greatest intervals spend a day, shape (n_pages,)."""
+        """Crawls a day that the greatest intervals need, shape (n_pages,)."""
         if self.min_rate is None:
             return np.zeros(self.importance.size)
-        return self.spent(self.min_rate)
+        return self.min_rate
 
     def signalled(self, here: slice = slice(None)) -> SignalledPages:
         """Pages with their signals, for thresholds; those `here`."""
@@ -193,7 +188,7 @@ class Problem:
         Parameters
         ----------
         bandwidth : float
-            What may be spent a day.
+            Crawls a day.
 
         Returns
         -------
@@ -221,7 +216,7 @@ class Problem:
         Parameters
         ----------
         bandwidth : float
-            What may be spent a day.
+            Crawls a day.
 
         Returns
         -------
@@ -232,11 +227,10 @@ class Problem:
         return Plan(rate, rate)
 
     def _limits(self):
-        """Limits and costs, as the allocations take them."""
+        """Limits, as the allocations take them."""
         given = {
             "min_rate": self.min_rate,
             "max_rate": self.max_rate,
-            "price": self.cost,
             "host": self.host,
             "host_limit": self.host_limit,
         }
@@ -351,7 +345,7 @@ class Problem:
         Parameters
         ----------
         bandwidth : float
-            What may be spent a day.
+            Crawls a day.
         plan : Plan
             The solution.
 
@@ -379,8 +373,6 @@ class Problem:
             kind: saved(replace(few, **dict.fromkeys(names)), here)
             for kind, names in self._kinds().items()
         }
-        if self.hedge:
-            costs["hedge"] = loss - few.loss(Plan(solved.best, solved.best))
         prices = {
             kind: {
                 "cost": round(cost, _DIGITS) + 0.0,
@@ -405,10 +397,8 @@ class Problem:
     def _at_limit(self, kind, plan):
         """The share of pages or hosts that a kind of limit holds."""
         rate, counts = plan.best, self.importance > 0
-        if kind == "hedge":
-            return self.hedge
         if kind == "hosts":
-            spent = np.bincount(self.host, self.spent(rate), self.host_limit.size)
+            spent = np.bincount(self.host, rate, self.host_limit.size)
             return np.mean(spent >= self.host_limit * (1 - _ROUNDING)).item()
         if kind == "greatest interval":
             at = (self.min_rate > 0) & (rate <= self.min_rate * (1 + _ROUNDING))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -25,8 +24,8 @@ from recrawl.units import as_text, rounded
 
 __all__ = ["HEDGE", "Schedule", "schedule"]
 
-#: The hedge, which is the share of the bandwidth at equal rates, by default. Of those
-#: in benchmarks/hedge.py that keep all limits, this one adds most to the mean freshness
+#: The hedge, which is the share of the bandwidth at equal rates. Of those in
+#: benchmarks/hedge.py that keep all limits, this one adds most to the mean freshness
 #: where rates are learnt: .0014.
 HEDGE = 0.25
 
@@ -48,7 +47,7 @@ class Schedule:
     Parameters
     ----------
     bandwidth : float
-        Crawls a day, or what they may cost.
+        Crawls a day.
     spent : float
         What is spent of it.
     freshness_now : float
@@ -76,7 +75,7 @@ class Schedule:
         it; None where the greatest intervals need all crawls.
     prices : dict of dict
         By kind of limit in force ("greatest interval", "least interval",
-        "hosts", "hedge"): its "cost", by which the loss would be less without
+        "hosts"): its "cost", by which the loss would be less without
         it, and the "share" of pages (or hosts) that it holds.
     worth : ndarray, shape (n, 3)
         Crawls a day, at multiples of the bandwidth, expected freshness, and the
@@ -92,9 +91,9 @@ class Schedule:
         ("uncrawled"); or are on hosts that `estimate` flagged ("suspect"), with the
         names of hosts in place of URLs.
     tables : dict of dict
-        By column of a table ("importance", "cost"): how many pages it names
-        ("named"), how many it does not ("others"), and how many of its rows are
-        "unknown" pages, the "first" of them.
+        With a table of "importance": how many pages it names ("named"), how many
+        it does not ("others"), and how many of its rows are "unknown" pages, the
+        "first" of them.
 
     Notes
     -----
@@ -138,12 +137,9 @@ def schedule(
     objective: Literal["freshness", "age", "harmonic"] = "freshness",
     least_interval: float | None = None,
     greatest_interval: float | None = None,
-    unfetched_interval: float | None = None,
     limits: PathLike | None = None,
     per_host: float | Mapping[str, float] | None = None,
     importance: PathLike | None = None,
-    cost: PathLike | None = None,
-    hedge: float | None = None,
     force: bool = False,
 ) -> Schedule:
     """Schedule crawls for a bandwidth, from the output of `estimate`.
@@ -163,7 +159,7 @@ def schedule(
         (at crawl_rate). Pages that are gone get no crawls; the freshness of pages
         that were never fetched successfully, or have nothing to compare, is null.
     bandwidth : float
-        Crawls a day, or what they may cost a day.
+        Crawls a day.
     policy : {"interval", "thresholds"}, default "interval"
         Crawls at equal intervals (`allocation.optimal`), or
         `paperlib.allocation.optimal_thresholds`. The latter needs the columns recall
@@ -176,24 +172,14 @@ def schedule(
     least_interval, greatest_interval : float, optional
         Days between crawls of a page, at least and at most. Pages that are
         gone have none.
-    unfetched_interval : float, optional
-        Days between crawls, at least, of pages that were never fetched successfully
-        or have nothing to compare; for these it overrules `greatest_interval`.
     limits : path, optional
         A CSV file of other limits by host or URL, see `limits.read_limits`.
     per_host : float or mapping from str to float, optional
-        Crawls a day (or what they may cost) that each host allows, or that
-        those named allow; the key None is for all others.
+        Crawls a day that each host allows, or that those named allow; the key
+        None is for all others.
     importance : path, optional
         A table of the importance of pages, see `weights.weighted`; pages that it
         does not name keep that of the rates.
-    cost : str or path, optional
-        Column of the rates with the cost of a crawl; or a file, which is a table as
-        for importance, with the columns url and cost; by default 1.
-    hedge : float, optional
-        Share of the bandwidth at equal rates for all pages of importance,
-        where limits allow it; the rest is optimal. By default `HEDGE`, and 0
-        for thresholds.
     force : bool, default False
         Overwrite an output that exists.
 
@@ -216,8 +202,8 @@ def schedule(
 
     Notes
     -----
-    A hedged schedule is the mean of two that keep all limits, the optimum and
-    the one of equal rates, with weights 1 - hedge and hedge.
+    The schedule is the mean of two that keep all limits: the optimum, with the weight
+    1 - `HEDGE`, and the one of equal rates. Thresholds are the optimum alone.
 
     Examples
     --------
@@ -226,31 +212,23 @@ def schedule(
     ...     rates, output = f"{folder}/rates.parquet", f"{folder}/plan.parquet"
     ...     columns = {"url": ["a", "b", "c"], "change_rate": [0.1, 1.0, 9.0]}
     ...     pq.write_table(pa.table(columns), rates)
-    ...     found = schedule(rates, output, 2.0, hedge=0.0)
+    ...     found = schedule(rates, output, 2.0)
     ...     pq.read_table(output)["crawl_rate"].to_numpy().round(3)
-    array([0.542, 1.458, 0.   ])
-    >>> round(found.freshness, 3), round(found.one_fewer, 3)
-    (0.546, 0.085)
+    array([0.573, 1.26 , 0.167])
     """
     bandwidth = checks.number("bandwidth", bandwidth, above=True)
-    intervals = least_interval, greatest_interval, unfetched_interval
-    if hedge is None:
-        hedge = 0.0 if policy == "thresholds" else HEDGE
-    _check_arguments(policy, objective, per_host, intervals, limits, cost, hedge)
-    check_output(output, force, [rates, limits, importance, cost])
+    intervals = least_interval, greatest_interval
+    _check_arguments(policy, objective, per_host, intervals, limits)
+    check_output(output, force, [rates, limits, importance])
     rows = [] if limits is None else read_limits(limits)
     needed = list(_SIGNALS) if policy == "thresholds" else []
     tables = {} if importance is None else {"importance": importance}
-    if cost is not None and Path(cost).is_file():
-        tables["cost"], cost = cost, "cost"
-    elif cost is not None:
-        needed.append(cost)
     if per_host is not None or any(limit.is_host for limit in rows):
         needed.append("host")
     file = Rates(rates, needed)
     pages = read_pages(file, needed, tables)
     limit_of = limit_arrays(file, pages, rows, intervals, per_host)
-    problem = _problem(pages, limit_of, policy, objective, cost, hedge)
+    problem = _problem(pages, limit_of, policy, objective)
     _check_possible(problem, pages.hosts, bandwidth)
     with ThreadPoolExecutor(1) as thread:  # the solution leaves a core idle
         once = thread.submit(check_once, rates)
@@ -268,7 +246,7 @@ def schedule(
         now, kinds = _write(out, file, pages, problem, plan, fresh)
         found = Schedule(
             bandwidth=bandwidth,
-            spent=problem.spent(plan.crawl_rate).sum().item(),
+            spent=plan.crawl_rate.sum().item(),
             freshness_now=problem.mean(now),
             freshness_compared=problem.mean(np.where(np.isnan(now), np.nan, exact)),
             freshness_if_exact=problem.mean(exact),
@@ -303,25 +281,22 @@ def _finite(value):
 # ---- arguments
 
 
-def _check_arguments(policy, objective, per_host, intervals, limits, cost, hedge):
+def _check_arguments(policy, objective, per_host, intervals, limits):
     """Raise a ValueError for arguments out of range, or that contradict each other."""
     checks.one_of("policy", policy, _POLICIES)
     checks.one_of("objective", objective, CODES)
-    checks.number("hedge", hedge, high=1.0)
-    names = "least_interval", "greatest_interval", "unfetched_interval"
-    given = dict(zip(names, intervals, strict=True))
+    least, greatest = intervals
+    given = {"least_interval": least, "greatest_interval": greatest}
     for name, value in given.items():
         if value is not None:
             checks.number(name, value, above=True)
-    least, greatest, _ = intervals
     if None not in (least, greatest) and least > greatest:
         rule = f"must be at most greatest_interval, {greatest:g} days, got {least:g}"
         raise ArgumentError("least_interval", rule)
     each = per_host.values() if isinstance(per_host, Mapping) else [per_host]
     if not all(limit is None or limit >= 0 for limit in each):
         raise ArgumentError("per_host", f"must be non-negative, got {per_host!r}")
-    given |= {"per_host": per_host, "limits": limits, "cost": cost}
-    given |= {"hedge": hedge or None}
+    given |= {"per_host": per_host, "limits": limits}
     given |= {"objective": None if objective == "freshness" else objective}
     for name, value in given.items():
         if policy == "thresholds" and value is not None:
@@ -344,7 +319,6 @@ def _check_possible(problem, hosts, bandwidth):
     if not above.size:
         return
     worst = above[np.argmax(needed[above] - allowed[above])]
-    unit = "crawls" if problem.cost is None else "units of cost"
     name, here = "the bandwidth", problem.min_rate > 0
     if worst > 0:  # all others are limits of hosts
         name = f"the limit of host {hosts.dictionary[worst - 1].as_py()!r}"
@@ -359,7 +333,7 @@ def _check_possible(problem, hosts, bandwidth):
     )
     others = f" (and {above.size - 1} other limits are exceeded)"
     raise ValueError(
-        f"the greatest {intervals} must fit {name}, {most} {unit} a day: "
+        f"the greatest {intervals} must fit {name}, {most} crawls a day: "
         f"{need} {least}, {excess} too many" + (others if above.size > 1 else "")
     )
 
@@ -367,22 +341,19 @@ def _check_possible(problem, hosts, bandwidth):
 # ---- planning
 
 
-def _problem(pages, limits, policy, objective, cost, hedge):
+def _problem(pages, limits, policy, objective):
     """The `Problem` of the pages under limits, given as arrays."""
     columns, signals = pages.columns, None
     if policy == "thresholds":
         signals = tuple(columns[name] for name in _SIGNALS)
-    if cost is not None:
-        checks.numbers(f"column {cost}", columns[cost], above=True)
     return Problem(
         columns["change_rate"],
         columns["importance"],
         objective=objective,
-        hedge=hedge,
+        hedge=HEDGE if policy == "interval" else 0.0,
         log_stderr=columns.get("log_stderr"),
         log_rate=columns.get("log_rate"),
         signals=signals,
-        cost=columns.get(cost),
         promised=~pages.unknown if pages.unknown.any() else None,
         **limits,
     )

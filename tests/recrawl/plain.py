@@ -147,12 +147,12 @@ def gain(name, change_rate, crawl_rate):
 # ------------------------------------------------------------------ allocation
 
 
-def _saturate(solve, bandwidth, cost, host, host_limit):
+def _saturate(solve, bandwidth, host, host_limit):
     """Rates under limits of hosts; `solve` spends a bandwidth on some pages."""
     rate, free, multiplier = np.zeros(host.size), np.ones(host.size, dtype=bool), 0.0
     while free.any():
         rate[free], multiplier = solve(free, bandwidth)
-        spent = {h: (cost * rate)[host == h].sum() for h in np.unique(host[free])}
+        spent = {h: rate[host == h].sum() for h in np.unique(host[free])}
         above = [h for h in spent if spent[h] > host_limit[h]]
         if not above:
             break
@@ -163,18 +163,16 @@ def _saturate(solve, bandwidth, cost, host, host_limit):
     return rate, multiplier
 
 
-def optimal(
-    change_rate, importance, bandwidth, gain, low, high, cost, host, host_limit
-):
+def optimal(change_rate, importance, bandwidth, gain, low, high, host, host_limit):
     """Rates of least cost under limits of pages and hosts, and the multiplier."""
     # Any objective, of which gain(rho, Delta) is what one more crawl saves:
     # V(1 / rho) at equal intervals, E V(A) with A ~ Exp(rho) at Poisson times.
-    # KKT: mu gain = c lambda between the limits of a page, less at the lower
+    # KKT: mu gain = lambda between the limits of a page, less at the lower
     # one, more at the upper one. Limits are finite, the lower ones positive.
 
     def rate(i, multiplier):
         def excess(p):
-            return importance[i] * gain(p, change_rate[i]) - cost[i] * multiplier
+            return importance[i] * gain(p, change_rate[i]) - multiplier
 
         if excess(low[i]) <= 0 or excess(high[i]) >= 0:
             return low[i] if excess(low[i]) <= 0 else high[i]
@@ -184,12 +182,11 @@ def optimal(
         pages = np.flatnonzero(on)
 
         def spent(multiplier):
-            return np.array([cost[i] * rate(i, multiplier) for i in pages])
+            return np.array([rate(i, multiplier) for i in pages])
 
         if spent(0.0).sum() <= bandwidth:
-            return spent(0.0) / cost[pages], 0.0
-        top = np.max(importance / cost * gain(low, change_rate))
-        spent_best, multiplier = spend(spent, bandwidth, 2 * top)
-        return spent_best / cost[pages], multiplier
+            return spent(0.0), 0.0
+        top = np.max(importance * gain(low, change_rate))
+        return spend(spent, bandwidth, 2 * top)
 
-    return _saturate(solve, bandwidth, cost, host, host_limit)
+    return _saturate(solve, bandwidth, host, host_limit)

@@ -23,17 +23,15 @@ def problem(seed, n=60, n_hosts=8, spread=1.0):
     """Arguments of `optimal` with all kinds of limits, most of them active."""
     rng = np.random.default_rng(seed)
     change_rate, importance = rng.lognormal(0, spread, (2, n))
-    price = rng.uniform(0.5, 2, n)
     bandwidth = rng.uniform(0.3, 2) * n
     low = np.where(rng.random(n) < 0.4, rng.uniform(0, 0.3, n), 0.0)
     high = np.where(rng.random(n) < 0.4, low + rng.uniform(0, 2, n), np.inf)
     host = rng.integers(0, n_hosts, n)
     host[:n_hosts] = np.arange(n_hosts)  # each has a page
-    least = np.bincount(host, price * low)
+    least = np.bincount(host, low)
     limit = least + bandwidth / n_hosts * rng.uniform(0.05, 0.5, n_hosts)
     limit[n_hosts // 2 :] = np.inf
-    limits = {"min_rate": low, "max_rate": high, "price": price}
-    limits |= {"host": host, "host_limit": limit}
+    limits = {"min_rate": low, "max_rate": high, "host": host, "host_limit": limit}
     return (change_rate, importance, bandwidth), limits
 
 
@@ -45,18 +43,22 @@ def problem(seed, n=60, n_hosts=8, spread=1.0):
 def test_the_optimality_conditions_hold_under_all_limits(objective, seed):
     (change_rate, importance, bandwidth), limits = problem(seed)
     best = optimal(change_rate, importance, bandwidth, objective=objective, **limits)
-    rate, low, high, price, host, limit = best.crawl_rate, *limits.values()
+    rate, low, high, host, limit = best.crawl_rate, *limits.values()
     assert (low <= rate).all()
     assert (rate <= high).all()
-    assert price @ rate == pytest.approx(bandwidth, rel=1e-12, abs=0)
-    spent = np.bincount(host, price * rate)
+    assert rate.sum() == pytest.approx(bandwidth, rel=1e-12, abs=0)
+    spent = np.bincount(host, rate)
     assert (spent <= limit * (1 + 1e-12)).all()
-    full = best.host_price > 0
+    full = spent > limit * (1 - 1e-9)
     assert 0 < full.sum() < limit.size
-    assert_allclose(spent[full], limit[full], rtol=1e-12)
-    due = price * (best.multiplier + best.host_price[host])
     saved = importance * reference.gain(objective, change_rate, rate)
     between = (low < rate) & (rate < high)
+    # One more crawl saves the multiplier, or one number above it for each full host.
+    due = np.full(limit.size, best.multiplier)
+    for k in np.flatnonzero(full):
+        due[k] = saved[between & (host == k)].mean()
+    assert (due >= best.multiplier * (1 - 1e-9)).all()
+    due = due[host]
     assert 5 < between.sum() < 60
     assert_allclose(saved[between], due[between], rtol=1e-9)
     assert (saved[rate == low] <= due[rate == low] * (1 + 1e-9)).all()
@@ -133,21 +135,19 @@ def test_all_limits_together_are_kept(objective, of, data):
     change_rate, _, bandwidth = of
     n = change_rate.size
     several = {"min_size": n, "max_size": n}
-    price = np.array(data.draw(st.lists(decades(-3, 3), **several)))
     shares = np.array(data.draw(st.lists(st.floats(0, 0.5 / n), **several)))
-    low = bandwidth / price * shares
-    high = np.maximum(low, bandwidth / price * data.draw(decades(-2, 2)))
+    low = bandwidth * shares
+    high = np.maximum(low, bandwidth * data.draw(decades(-2, 2)))
     host = np.arange(n) % 2
-    limit = np.array([(price * low)[host == 0].sum() + 0.3 * bandwidth, np.inf])
-    plan = optimal(*of, objective=objective, min_rate=low, max_rate=high, price=price,
-                   host=host, host_limit=limit)  # fmt: skip
+    limit = np.array([low[host == 0].sum() + 0.3 * bandwidth, np.inf])
+    limits = {"min_rate": low, "max_rate": high, "host": host, "host_limit": limit}
+    plan = optimal(*of, objective=objective, **limits)
     rate = plan.crawl_rate
     assert ((low <= rate) & (rate <= high)).all()
-    spent = price * rate
-    assert spent[host == 0].sum() <= limit[0] * (1 + 1e-12)
-    assert spent.sum() <= bandwidth * (1 + 1e-12)
+    assert rate[host == 0].sum() <= limit[0] * (1 + 1e-12)
+    assert rate.sum() <= bandwidth * (1 + 1e-12)
     if plan.multiplier > 0:
-        assert spent.sum() == pytest.approx(bandwidth, rel=1e-12, abs=0)
+        assert rate.sum() == pytest.approx(bandwidth, rel=1e-12, abs=0)
 
 
 def test_the_bandwidth_is_spent_on_pages_450_decades_apart():
@@ -180,20 +180,20 @@ def test_even_rates_keep_all_limits():
     (_, importance, bandwidth), limits = problem(61)
     importance[:5] = 0.0
     best = even(importance, bandwidth, **limits)
-    rate, low, high, price, host, limit = best.crawl_rate, *limits.values()
-    assert price @ rate == pytest.approx(bandwidth, rel=1e-12)
-    full = best.host_price[host] > 0
+    rate, low, high, host, limit = best.crawl_rate, *limits.values()
+    assert rate.sum() == pytest.approx(bandwidth, rel=1e-12)
+    spent = np.bincount(host, rate)
+    full = (spent > limit * (1 - 1e-9))[host]
     free = (low < rate) & (rate < high) & ~full & (importance > 0)
     assert 5 < free.sum() < 60
     assert np.ptp(rate[free]) < 1e-10 * rate.max()
     assert_array_equal(rate[:5], low[:5])
-    spent = np.bincount(host, price * rate)
     assert (spent <= limit * (1 + 1e-12)).all()
 
 
 def test_even_rates_without_limits_are_those_of_the_search():
-    pages = {"importance": np.array([2.0, 0.0, 1.0]), "price": [1.0, 5.0, 2.0]}
-    best, searched = (even(bandwidth=6.0, **pages, max_rate=x) for x in (np.inf, 1e9))
+    importance = np.array([2.0, 0.0, 1.0])
+    best, searched = (even(importance, 4.0, max_rate=x) for x in (np.inf, 1e9))
     assert_allclose(best.crawl_rate, [2.0, 0.0, 2.0], rtol=1e-12)
     assert best.multiplier == pytest.approx(searched.multiplier, rel=1e-9)
     assert_allclose(searched.crawl_rate, best.crawl_rate, rtol=1e-12)
@@ -204,20 +204,18 @@ def test_even_rates_without_limits_are_those_of_the_search():
 
 @each
 @far
-def test_units_of_time_importance_and_price_rescale(objective, unit):
+def test_units_of_time_and_importance_rescale(objective, unit):
     (change_rate, importance, bandwidth), limits = problem(52)
     per_time = {n: limits[n] / unit for n in ("min_rate", "max_rate", "host_limit")}
-    priced = {n: limits[n] * unit for n in ("price", "host_limit")}
-    here, sooner, weighty, pricey = (
+    here, sooner, weighty = (
         optimal(*given, objective=objective, **limits | rescaled)
         for given, rescaled in (
             ((change_rate, importance, bandwidth), {}),
             ((change_rate / unit, importance, bandwidth / unit), per_time),
             ((change_rate, importance * unit, bandwidth), {}),
-            ((change_rate, importance, bandwidth * unit), priced),
         )
     )
-    for rate in sooner.crawl_rate * unit, weighty.crawl_rate, pricey.crawl_rate:
+    for rate in sooner.crawl_rate * unit, weighty.crawl_rate:
         assert_allclose(rate, here.crawl_rate, rtol=1e-9, atol=1e-12)
     assert weighty.multiplier / unit == pytest.approx(here.multiplier, rel=1e-9)
 

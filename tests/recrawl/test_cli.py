@@ -133,15 +133,12 @@ def test_schedule_prints_what_the_function_finds(rates, tmp_path, capsys):
     assert f": {low:.4f} to {high:.4f} (" in lines[5]
     assert f": {plan.one_more:.2g} of freshness, " in lines[6]
     assert lines[6].endswith(f" costs {plan.one_fewer:.2g}")
-    assert lines[7].endswith(
-        f" of 25%: {plan.prices['hedge']['cost']:.2g} of freshness"
-    )
-    assert lines[8].startswith("9 pages without crawls, being gone")
-    assert [line.split() for line in lines[10:]] == [
+    assert lines[7].startswith("9 pages without crawls, being gone")
+    assert [line.split() for line in lines[9:]] == [
         [f"{crawls:g}", f"{fresh:.4f}", f"{promised:.4f}"]
         for crawls, fresh, promised in plan.worth
     ]
-    assert len({len(line) for line in lines[9:]}) == 1, "columns"
+    assert len({len(line) for line in lines[8:]}) == 1, "columns"
 
 
 def test_a_plan_that_loses_changes_is_warned_of(tmp_path, capsys):
@@ -155,7 +152,7 @@ def test_a_plan_that_loses_changes_is_warned_of(tmp_path, capsys):
 
 def test_limits(rates, tmp_path, capsys):
     limits = ["--per-host", "1/hour", "--per-host", "bokeh.example=0.01/minute"]
-    limits += ["--least-interval", "2h", "--hedge", "0", "--bandwidth", "100/day"]
+    limits += ["--least-interval", "2h", "--bandwidth", "100/day"]
     path = tmp_path / "plan.parquet"
     said = printed(["schedule", rates, *limits, "-o", path], capsys)
     assert "of these only 38.4: the limits allow no more" in said
@@ -220,7 +217,6 @@ def test_backtest(capsys):
             f"{PLAN} 1/day --least-interval 2d --greatest-interval 1d",
             "recrawl: --least-interval must be at most greatest_interval, 1 days",
         ),
-        (f"{PLAN} 1/day --hedge 2", "recrawl: --hedge must be in [0, 1], got 2.0"),
         ("backtest bad.csv --share 0", "--share must be strictly between 0 and 1, got"),
         ("backtest bad.csv --share 1", "--share must be strictly between 0 and 1, got"),
         ("compare bad.csv --column when=x", "--column must be for some of url, time"),

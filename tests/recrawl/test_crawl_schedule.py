@@ -39,7 +39,6 @@ def pages(n_pages=N_PAGES, seed=1, **columns):
         "host": [f"h{k % 3}" for k in range(n_pages)],
         "change_rate": rng.lognormal(-1, 1.2, n_pages),
         "importance": rng.random(n_pages) + 0.1,
-        "cost": rng.random(n_pages) + 0.5,
         "n_crawls": np.full(n_pages, 5),
         "first_crawl": np.full(n_pages, START),
         "last_crawl": np.full(n_pages, END),
@@ -47,10 +46,11 @@ def pages(n_pages=N_PAGES, seed=1, **columns):
 
 
 @pytest.fixture
-def run(tmp_path):
+def run(tmp_path, monkeypatch):
     """Write rates and schedule them; returns the result and the table."""
 
-    def scheduled(columns, bandwidth, *, metadata=None, **options):
+    def scheduled(columns, bandwidth, *, metadata=None, hedge=HEDGE, **options):
+        monkeypatch.setattr("recrawl.scheduling.HEDGE", hedge)
         rates, output = tmp_path / "rates.parquet", tmp_path / "plan.parquet"
         table = pa.table(columns).replace_schema_metadata(
             {} if metadata is None else {"recrawl": json.dumps(metadata)}
@@ -142,7 +142,7 @@ def test_a_schedule_says_what_crawling_in_turn_leaves_unseen(run):
 def test_due_dates_far_ahead_are_exact_or_missing(run, wait):
     """None is given after a thousand years, as timestamps end with the year 9999."""
     same = np.ones(2)
-    columns = pages(2, change_rate=same, importance=same, cost=same)
+    columns = pages(2, change_rate=same, importance=same)
     _, table = run(columns, 2 / wait)
     assert table["crawl_rate"].to_pylist() == pytest.approx([1 / wait] * 2)
     due = table["due"].to_numpy()
@@ -155,18 +155,11 @@ def test_due_dates_far_ahead_are_exact_or_missing(run, wait):
 
 def test_a_hedge_is_a_mean_of_the_optimum_and_equal_rates(run):
     columns = pages(gone=np.arange(N_PAGES) == 4)
-    found, plan = run(columns, 20.0)
+    _, plan = run(columns, 20.0)
     _, best = run(columns, 20.0, hedge=0.0)
     even = np.where(columns["gone"], 0.0, 20.0 / (N_PAGES - 1))
     mixed = HEDGE * even + (1 - HEDGE) * best["crawl_rate"].to_numpy()
     np.testing.assert_allclose(plan["crawl_rate"], mixed, rtol=1e-12)
-    assert found.prices["hedge"]["share"] == HEDGE
-    assert found.prices["hedge"]["cost"] > 0
-    _, uniform = run(columns, 20.0, hedge=1.0)
-    np.testing.assert_allclose(uniform["crawl_rate"], even, rtol=1e-12)
-    _, uniform = run(columns, 20.0, hedge=1.0, cost="cost")
-    even = 20.0 / columns["cost"][~columns["gone"]].sum() * ~columns["gone"]
-    np.testing.assert_allclose(uniform["crawl_rate"], even, rtol=1e-9)
 
 
 # ---------------------------------------------------------------- oracles
@@ -213,17 +206,16 @@ def test_limits_of_a_file_by_another_matcher(limits, tmp_path):
 @pytest.mark.parametrize("objective", ["freshness", "age", "harmonic"])
 def test_a_limited_schedule_is_the_optimal_allocation(run, limits, objective):
     columns = pages(gone=np.arange(N_PAGES) == 7)
-    given = {"objective": objective, "cost": "cost"}
-    given |= {"least_interval": 0.5, "greatest_interval": 12.0}
+    given = {"objective": objective, "least_interval": 0.5, "greatest_interval": 12.0}
     path = limits("pattern,greatest_interval,rate", "https://*/news/*,8d,", "h2,,8/day")
     given |= {"limits": path, "per_host": {None: 15.0, "h0": 9.0, "h2": 99.0}}
     found, plan = run(columns, 25.0, hedge=0.0, **given)
     news = np.array(["news" in url for url in columns["url"]])
     hosts = np.array([int(host[1]) for host in columns["host"]])
     least = np.where(columns["gone"], 0.0, np.where(news, 1 / 8, 1 / 12))
-    change_rate, cost, host_limit = columns["change_rate"], columns["cost"], [9, 15, 8]
+    change_rate, host_limit = columns["change_rate"], [9, 15, 8]
     importance = np.where(columns["gone"], 0.0, columns["importance"])
-    under = {"min_rate": least, "max_rate": 2.0, "price": cost}
+    under = {"min_rate": least, "max_rate": 2.0}
     under |= {"host": hosts, "host_limit": host_limit, "objective": objective}
     best = allocation.optimal(change_rate, importance, 25.0, **under).crawl_rate
     np.testing.assert_allclose(plan["crawl_rate"], best, rtol=1e-9)
@@ -234,7 +226,7 @@ def test_a_limited_schedule_is_the_optimal_allocation(run, limits, objective):
     rate, slack = plan["crawl_rate"].to_numpy(), 1 + 1e-9
     assert (rate * slack >= least).all()
     assert (rate <= 2.0 * slack).all()
-    assert (np.bincount(hosts, rate * cost) <= np.multiply(host_limit, slack)).all()
+    assert (np.bincount(hosts, rate) <= np.multiply(host_limit, slack)).all()
     assert mixed.spent == pytest.approx(25.0, rel=1e-9)
     assert mixed.loss >= found.loss
 
@@ -244,17 +236,14 @@ def test_prices_are_differences_of_two_schedules(run):
     limits = {"least_interval": 1.5, "greatest_interval": 9.0, "per_host": 9.0}
     found, _ = run(columns, 25.0, **limits)
     kinds = "least interval", "greatest interval", "hosts"
-    assert found.prices.keys() == {*kinds, "hedge"}
+    assert found.prices.keys() == {*kinds}
     for name, kind in zip(limits, kinds, strict=True):
         others = {other: limits[other] for other in limits if other != name}
         without, _ = run(columns, 25.0, **others)
         gain = without.freshness - found.freshness
         assert gain > 1e-5
         assert found.prices[kind]["cost"] == pytest.approx(gain, rel=1e-7)
-    exact, plan = run(columns, 25.0, hedge=0.0, **limits)
-    assert found.prices["hedge"]["cost"] == pytest.approx(
-        exact.freshness - found.freshness, rel=1e-7
-    )
+    _, plan = run(columns, 25.0, hedge=0.0, **limits)
     rate = plan["crawl_rate"].to_numpy()
     shares = {kind: price["share"] for kind, price in found.prices.items()}
     assert shares["greatest interval"] == np.isclose(rate, 1 / 9).mean() > 0.1
@@ -365,12 +354,6 @@ def test_pages_that_were_never_fetched_are_counted_and_promised_nothing(run, tmp
     weight = np.where(plan["freshness"].is_null(), 0.0, columns["importance"])
     fresh = np.nan_to_num(plan["freshness"].to_numpy())
     assert found.freshness == pytest.approx(np.average(fresh, weights=weight))
-    given = {"unfetched_interval": 25.0, "greatest_interval": 20.0}
-    found, rare = run(columns, 20.0, **given)
-    rate = rare["crawl_rate"].to_numpy()
-    assert rate[never] == pytest.approx(np.full(len(never), 0.04))
-    assert np.delete(rate, never).min() >= 0.05
-    assert rate.sum() == pytest.approx(20.0)
     few = {name: columns[name] for name in ("url", "change_rate")}
     found, plan = run(few, 20.0)
     assert found.pages["unfetched"]["pages"] == 0, "nobody says so"
@@ -437,10 +420,9 @@ def test_prices_of_many_pages_come_from_a_sample(run, monkeypatch):
     whole, _ = run(columns, 100.0, least_interval=2.0)
     monkeypatch.setattr(planning, "SAMPLE", 200)
     found, _ = run(columns, 100.0, least_interval=2.0)
-    for kind in ("least interval", "hedge"):
-        cost, exact = found.prices[kind]["cost"], whole.prices[kind]["cost"]
-        assert cost == pytest.approx(exact, rel=0.5)
-        assert cost != exact
+    cost, exact = (of.prices["least interval"]["cost"] for of in (found, whole))
+    assert cost == pytest.approx(exact, rel=0.5)
+    assert cost != exact
     assert found.one_more == pytest.approx(whole.one_more, rel=0.2)
     exact, _ = run(columns, 100.0, greatest_interval=30.0)
     monkeypatch.undo()
@@ -459,8 +441,6 @@ def test_prices_of_many_pages_come_from_a_sample(run, monkeypatch):
             {"least_interval": 2.0, "greatest_interval": 1.0},
             "least_interval must be at most greatest_interval, 1 days, got 2",
         ),
-        ({"unfetched_interval": 0.0}, "unfetched_interval must be positive"),
-        ({"hedge": 1.5}, "hedge must be in [0, 1], got 1.5"),
         (
             {"objective": "best"},
             "objective must be one of ['freshness', 'age', 'harmonic']",
@@ -469,8 +449,6 @@ def test_prices_of_many_pages_come_from_a_sample(run, monkeypatch):
             {"policy": "poisson"},
             "policy must be one of ['interval', 'thresholds'], got",
         ),
-        ({"cost": "price"}, "rates must have a column 'price', got url, host"),
-        ({"cost": "n_failed"}, "column n_failed must be positive and finite, got 0.0"),
         (
             {"greatest_interval": 3.0},
             "the greatest interval of 3 days must fit the bandwidth, 10 crawls a day: "
@@ -496,9 +474,7 @@ def test_bad_arguments(run, tmp_path, options, rule):
 LIMITS = (
     "least_interval",
     "greatest_interval",
-    "unfetched_interval",
     "per_host",
-    "hedge",
 )
 
 
@@ -507,7 +483,6 @@ LIMITS = (
     [
         *((name, 1.0) for name in LIMITS),
         ("limits", "x"),
-        ("cost", "cost"),
         ("objective", "age"),
     ],
 )

@@ -45,25 +45,22 @@ class Allocation:
     multiplier : float
         By how much a little more bandwidth lowers the cost; 0 where bandwidth is
         left over, inf where the least rates need all of it.
-    host_price : ndarray, shape (n_hosts,), optional
-        By how much the cost falls per unit by which the limit of the host is raised.
     """
 
     crawl_rate: np.ndarray
     multiplier: float
-    host_price: np.ndarray | None = None
 
 
 @np.errstate(all="ignore")  # v from 0 to inf
-def _spend_by_host(rates, pages, price, limit, slope, host):
-    """v of each host, and the rates at which its pages spend its limit.
+def _spend_by_host(rates, pages, limit, slope, host):
+    """Rates at which the pages of each host spend its limit.
 
     The search of `paperlib.allocation.spend` for many limits at once: v is inf for a
     host that does not reach its limit, 0 where the least rates need all of it.
     """
 
     def total(rate):
-        return np.bincount(host, price * rate, limit.size)
+        return np.bincount(host, rate, limit.size)
 
     def excess(log_v, searched):
         v[searched] = np.exp(log_v)
@@ -74,7 +71,7 @@ def _spend_by_host(rates, pages, price, limit, slope, host):
     v = np.where(total(most) <= limit, np.inf, 0.0)
     searched = np.flatnonzero((v == 0) & (total(least) < limit))
     if not searched.size:
-        return v, np.where(v[host] > 0, most, least)
+        return np.where(v[host] > 0, most, least)
     start = np.log(limit / total(slope))[searched]
 
     def outward(log_v, sign):
@@ -98,51 +95,44 @@ def _spend_by_host(rates, pages, price, limit, slope, host):
     many = total(high)
     share = np.clip((limit - few) / (many - few), 0.0, 1.0)
     share = np.where(many > few, share, 0.0)[host]
-    return v, np.where(high > low, low + share * (high - low), low)
+    return np.where(high > low, low + share * (high - low), low)
 
 
 @np.errstate(all="ignore")
-def _limited(rates, pages, slope, bandwidth, min_rate, max_rate, price, host, limit):
+def _limited(rates, pages, slope, bandwidth, min_rate, max_rate, host, limit):
     """The `Allocation` of rates under limits; they rise with v, as in `spend`."""
     bandwidth = checks.number("bandwidth", bandwidth, above=True)
-    low, high, price = (
-        np.broadcast_to(np.asarray(each, float), slope.shape)
-        for each in (min_rate, max_rate, price)
-    )
+    low = np.broadcast_to(np.asarray(min_rate, float), slope.shape)
+    high = np.broadcast_to(np.asarray(max_rate, float), slope.shape)
     checks.require("min_rate", low, "at most max_rate", low <= high)
-    if (price * low).sum() > bandwidth * (1 + _ROUNDING):
+    if low.sum() > bandwidth * (1 + _ROUNDING):
         raise ValueError(
-            f"min_rate must spend at most the bandwidth, {bandwidth}, "
-            f"got {(price * low).sum()}"
+            f"min_rate must spend at most the bandwidth, {bandwidth}, got {low.sum()}"
         )
     pages = *pages, low, high
     if host is not None:
         limit = np.asarray(limit, float)
-        least = np.bincount(host, price * low, limit.size)
+        least = np.bincount(host, low, limit.size)
         fits = least <= limit * (1 + _ROUNDING)
         checks.require("min_rate", least, "within the limits of hosts", fits)
-        of_host, at_limit = _spend_by_host(rates, pages, price, limit, slope, host)
+        at_limit = _spend_by_host(rates, pages, limit, slope, host)
 
     def limited(v):
         rate = rates(v, *pages)
         if host is not None:
-            full = np.bincount(host, price * rate, limit.size) > limit
+            full = np.bincount(host, rate, limit.size) > limit
             rate = np.where(full[host], at_limit, rate)
         return rate
 
     v = 0.0
     rate = limited(v)
     most = limited(np.inf)
-    if np.sum(price * most) <= bandwidth:
+    if np.sum(most) <= bandwidth:
         v = np.inf
         rate = most
-    elif np.sum(price * rate) < bandwidth:
-        rate, v = spend(limited, bandwidth, bandwidth / (price * slope).sum(), price)
-    multiplier = np.float64(v) ** -2.0
-    host_price = None
-    if host is not None:
-        host_price = np.maximum(of_host**-2.0 - multiplier, 0.0)
-    return Allocation(rate, multiplier.item(), host_price)
+    elif np.sum(rate) < bandwidth:
+        rate, v = spend(limited, bandwidth, bandwidth / slope.sum())
+    return Allocation(rate, (np.float64(v) ** -2.0).item())
 
 
 @np.errstate(over="ignore")
@@ -154,17 +144,15 @@ def optimal(
     objective: str = "freshness",
     min_rate: ArrayLike = 0.0,
     max_rate: ArrayLike = np.inf,
-    price: ArrayLike = 1.0,
     host: ArrayLike | None = None,
     host_limit: ArrayLike | None = None,
 ) -> Allocation:
     r"""Crawl at equal intervals with the rates of least cost, under limits.
 
-    For the mean cost J of a page, see `objectives`, and the price c of a crawl,
+    For the mean cost J of a page, see `objectives`,
 
     .. math:: \min \sum_i \mu_i J_i(\rho_i) \quad\text{subject to }
-              \sum_i c_i \rho_i \le R, \quad
-              \sum_{i \in h} c_i \rho_i \le R_h, \quad
+              \sum_i \rho_i \le R, \quad \sum_{i \in h} \rho_i \le R_h, \quad
               l_i \le \rho_i \le u_i .
 
     Parameters
@@ -172,23 +160,21 @@ def optimal(
     change_rate, importance : array_like, shape (n_pages,)
         1/time, and any unit. A page that never changes, or has no importance, gets
         its least rate.
-    bandwidth : float, price/time
-        What may be spent: crawls per unit of time where each costs 1.
+    bandwidth : float, 1/time
+        Crawls of all pages together.
     objective : str, default "freshness"
         A key of `objectives.CODES`.
     min_rate, max_rate : array_like, 1/time, default 0 and inf
         Least and greatest rate of each page.
-    price : array_like, positive, default 1
-        What one crawl of a page spends.
     host : int ndarray, shape (n_pages,), optional
         Index of the host of each page.
-    host_limit : array_like, shape (n_hosts,), price/time
-        What each host allows to be spent, inf for no limit.
+    host_limit : array_like, shape (n_hosts,), 1/time
+        Crawls that each host allows, inf for no limit.
 
     Returns
     -------
     Allocation
-        Rates, multiplier, prices of the limits of hosts.
+        Rates and multiplier.
 
     Raises
     ------
@@ -204,14 +190,14 @@ def optimal(
     array([0.487, 0.863, 1.65 ])
     """
     d, mu = checks.broadcast(change_rate=change_rate, importance=importance)
-    code, value = objectives.CODES[objective], mu / price
+    code = objectives.CODES[objective]
 
-    def rates(v, d, value, low, high):
-        return objectives.rates(code, d, value, low, high, v)
+    def rates(v, d, mu, low, high):
+        return objectives.rates(code, d, mu, low, high, v)
 
-    slope = np.sqrt(value * (1.0 if objective == "age" else d))
-    pages, limits = (d, value), (min_rate, max_rate, price, host, host_limit)
-    return _limited(rates, pages, slope, bandwidth, *limits)
+    slope = np.sqrt(mu * (1.0 if objective == "age" else d))
+    limits = min_rate, max_rate, host, host_limit
+    return _limited(rates, (d, mu), slope, bandwidth, *limits)
 
 
 def even(
@@ -220,7 +206,6 @@ def even(
     *,
     min_rate: ArrayLike = 0.0,
     max_rate: ArrayLike = np.inf,
-    price: ArrayLike = 1.0,
     host: ArrayLike | None = None,
     host_limit: ArrayLike | None = None,
 ) -> Allocation:
@@ -228,7 +213,7 @@ def even(
 
     Parameters
     ----------
-    importance, bandwidth, min_rate, max_rate, price, host, host_limit
+    importance, bandwidth, min_rate, max_rate, host, host_limit
         As in `optimal`.
 
     Returns
@@ -239,13 +224,11 @@ def even(
     counts = np.where(importance > 0, 1.0, 0.0)
     no_limits = host is None and np.all(min_rate == 0) and np.all(max_rate == np.inf)
     if no_limits and counts.any():  # there is nothing to search
-        rate = checks.number("bandwidth", bandwidth, above=True) / np.sum(
-            counts * price
-        )
+        rate = checks.number("bandwidth", bandwidth, above=True) / counts.sum()
         return Allocation(counts * rate, rate**-2.0)
 
     def rates(v, counts, low, high):
         return np.clip(np.where(counts > 0, v, 0.0), low, high)
 
-    limits = min_rate, max_rate, price, host, host_limit
+    limits = min_rate, max_rate, host, host_limit
     return _limited(rates, (counts,), counts, bandwidth, *limits)
