@@ -365,7 +365,7 @@ def _json(connection, file):
     keys = "select distinct unnest(try(json_keys(line))) as key"
     keys = connection.execute(f"{keys} from {_LINES} order by key").fetchall()
     if not keys:
-        line = beginning(file)[:SHOWN].decode("utf-8", "replace").splitlines()[0]
+        line = beginning(file)[:SHOWN].decode("utf-8", "replace").partition("\n")[0]
         raise ValueError(
             f"{file} must have one object of JSON a line, but no line is JSON; the "
             f"first is {line!r}{_in_utf8(line)}"
@@ -422,6 +422,7 @@ def times_as_numbers(file: Path, folder: PathLike) -> Path:
 def _insert_text(connection, number, file, theirs, whole, tally):
     """Insert the rows of a CSV or TSV file; count the lines that are none."""
     weight, row = theirs.get("importance", "importance"), "row_number() over ()"
+    _check_names(file, [_plain(name) for name in header(whole)[0]], theirs)
     # Only the strict parser rejects rows with too many values, but it cannot
     # parse a file with line breaks of two kinds.
     for strict in (True, False):
@@ -449,8 +450,6 @@ def _n_misfits(connection, file, options):
 
     DuckDB needs 2 KB for each row that it lists, outside of its bounded memory.
     """
-    if not header(file)[0]:
-        return None
 
     def counted(source):
         return connection.execute(f"select count(*) from {source}").fetchall()[0][0]
