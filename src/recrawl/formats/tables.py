@@ -332,13 +332,13 @@ def selected(
 
 def _parquet(connection, file):
     """Columns of a Parquet file, ``(name, (SQL, type))``, and the SQL of its rows."""
-    names = pq.read_schema(file).names
-    numbered = ", ".join(f"c{k}" for k in range(len(names)))
     # keys in the names of folders would hide columns of the file
     source = "read_parquet(getvariable('file'), hive_partitioning = false)"
-    source += f" as numbered({numbered})"
     found = connection.execute(f"describe from {source}").fetchall()
-    return [(name, each[:2]) for name, each in zip(names, found, strict=True)], source
+    columns = [(f"c{k}", kind) for k, (_, kind, *_) in enumerate(found)]
+    source += f" as numbered({', '.join(column for column, _ in columns)})"
+    # DuckDB gives other names to columns whose names differ in case alone
+    return list(zip(pq.read_schema(file).names, columns, strict=True)), source
 
 
 def _text(file, weight, options="strict_mode = true"):
