@@ -188,15 +188,22 @@ def test_what_has_no_end_is_refused_with_its_line(tmp_path, content, rule):
         recrawl.convert(tmp_path / "log.csv.gz", tmp_path / "out.csv")
 
 
+def test_a_name_of_a_column_that_is_no_utf8_hinders_no_other(tmp_path):
+    text = b"url,time,changed,gr\xf6\xdfe\na,2020-01-01,0,7\na,2020-01-02,1,\xe9\n"
+    rows, counts, _ = crawls(put(tmp_path / "log.csv", text))
+    assert (len(rows), counts) == (1, {"that are not in UTF-8": 1})
+
+
 @pytest.mark.parametrize("row", ["x\n", "a,b,c,d\n", "x,y\r\n"])
 def test_rows_that_do_not_fit_are_counted_in_bounded_memory(tmp_path, row):
     """DuckDB lists them in memory that it does not count: more are counted only."""
     several = '"a\nb",2020-01-01,1\n'
-    text = TEXT + several + row * 60_000 + ROW
+    text = (TEXT + several + row * 60_000 + ROW).encode() + b"\xe9,2020-01-01,0\n"
     rows, counts, told = crawls(write(tmp_path / "log.csv", text))
     assert len(rows) == len(ROWS) + 2
     assert "(log.csv)" in told  # without the lines
-    assert counts == {"that do not fit the columns": 60_000}
+    counts = [counts.pop("that do not fit the columns"), counts]
+    assert counts == [60_000, {"that are not in UTF-8": 1}]
 
 
 def test_values_of_several_lines_are_no_rows_that_do_not_fit(tmp_path):

@@ -40,6 +40,7 @@ _TIME_DIGITS = 4  # the fewest of a time in any form
 SHOWN = 80
 _TOO_LONG = f"of more than {_LONGEST:,} bytes"
 _TOO_MANY = f"of more than {_MOST_LINES:,} lines"
+_NO_UTF8 = "that are not in UTF-8"
 _NEVER_CLOSED = "with a quote that is never closed"
 
 
@@ -91,12 +92,12 @@ class Utf8:
             Why it is left out, or empty.
         """
         for line in lines:
-            faulty = "that are not in UTF-8" if self.is_faulty(line) else ""
+            faulty = _NO_UTF8 if self.is_faulty(line) else ""
             yield line, 1, _TOO_LONG if len(line) > _LONGEST else faulty
 
 
-class Quotes:
-    r"""Check that each quote of a table in text is closed.
+class Quotes(Utf8):
+    r"""Check that each quote of a table in text is closed, and its rows are in UTF-8.
 
     A value in quotes may hold line breaks. But if a line behind an open quote is a
     row by itself, or the lines up to the next quote make no row, then the quote
@@ -117,10 +118,10 @@ class Quotes:
     >>> quotes = Quotes(",", 2, 1)
     >>> quotes.is_faulty(b'"a,2025\n')
     True
-    >>> list(quotes.rows([b'"a,2025\n', b'"b"\n', b'"c\n', b'd",2026\n']))
-    ... # doctest: +NORMALIZE_WHITESPACE
-    [(b'"a,2025\n', 1, 'with a quote that is never closed'), (b'"b"\n', 1, ''),
-     (b'"c\nd",2026\n', 2, '')]
+    >>> lines = [b"url,time\n", b'"a,2025\n', b'"b"\n', b'"c\n', b'd",2026\n']
+    >>> list(quotes.rows(lines))  # doctest: +NORMALIZE_WHITESPACE
+    [(b'url,time\n', 1, ''), (b'"a,2025\n', 1, 'with a quote that is never closed'),
+     (b'"b"\n', 1, ''), (b'"c\nd",2026\n', 2, '')]
     """
 
     def __init__(self, delimiter: str, n_columns: int, time: int) -> None:
@@ -150,7 +151,8 @@ class Quotes:
         -------
         bool
         """
-        return b'"' in lines and b'"' in self._whole.sub(b"", lines)
+        opened = b'"' in lines and b'"' in self._whole.sub(b"", lines)
+        return opened or super().is_faulty(lines)
 
     def rows(self, lines: Iterable[bytes]) -> Iterator[tuple[bytes, int, str]]:
         """Find the lines that have a fault, and the lines of each row.
@@ -166,6 +168,9 @@ class Quotes:
             As `Utf8.rows`.
         """
         lines, ahead = iter(lines), deque()
+        # a name that is not in UTF-8 may be that of a column which is not read
+        names = next(lines, b"").decode("utf-8", "replace")
+        yield names.encode(), 1, ""
         while line := ahead.popleft() if ahead else next(lines, b""):
             texts, size, reason = [line], len(line), ""
             is_open = b'"' in line and self._opens.fullmatch(line)
@@ -184,6 +189,8 @@ class Quotes:
             text = b"".join(texts)
             if len(line) > _LONGEST:
                 reason = _TOO_LONG
+            elif super().is_faulty(text):
+                reason = _NO_UTF8
             elif len(texts) > 1 and not reason and not self._is_row(text):
                 reason = _NEVER_CLOSED
             if reason:

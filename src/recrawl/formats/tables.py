@@ -375,7 +375,7 @@ def _json(connection, file):
     assign(connection, pointers=pointers)
     columns = [(key, (f"f[{k}]", "VARCHAR")) for k, (key,) in enumerate(keys, 1)]
     values = "try(json_extract_string(line, getvariable('pointers')))"
-    objects = f"select n as row, {values} as f from {_LINES} where line <> ''"
+    objects = f"select n as row, line as given, {values} as f from {_LINES}"
     return columns, "row", f"({objects}) where f is not null"
 
 
@@ -422,7 +422,6 @@ def times_as_numbers(file: Path, folder: PathLike) -> Path:
 def _insert_text(connection, number, file, theirs, whole, tally):
     """Insert the rows of a CSV or TSV file; count the lines that are none."""
     weight, row = theirs.get("importance", "importance"), "row_number() over ()"
-    _check_names(file, [_plain(name) for name in header(whole)[0]], theirs)
     # Only the strict parser rejects rows with too many values, but it cannot
     # parse a file with line breaks of two kinds.
     for strict in (True, False):
@@ -458,9 +457,13 @@ def _n_misfits(connection, file, options):
         _, source = _text(file, "", f"{options}, ignore_errors = true")
         return counted(f"(select c0 from {source})")
 
-    n_fit = n_rows(options)
+    try:
+        n_fit = n_rows(options)
+        n_lines = counted(f"{_LINES} where trim(line) <> ''")
+    except duckdb.Error:  # `_insert` raises it too, or one of the columns' names
+        return None
     # lines inside of values are none, but they are fewer in most logs
-    if counted(f"{_LINES} where trim(line) <> ''") - n_fit <= _MOST_LISTED:
+    if n_lines - n_fit <= _MOST_LISTED:
         return None
     return n_rows("strict_mode = false, null_padding = true, parallel = false") - n_fit
 
