@@ -285,10 +285,12 @@ def selected(
     ----------
     connection : duckdb.DuckDBPyConnection
         A database.
-    file, whole : pathlib.Path
-        As of `insert`.
+    file : pathlib.Path
+        The file, which errors name.
     names : tuple of str
         Names of columns; the last one may hold decimal commas.
+    whole : pathlib.Path, optional
+        As of `insert`.
 
     Returns
     -------
