@@ -342,11 +342,13 @@ create macro reading_of(t) as
         else ''
     end;
 
--- Number of a line, and its text, of a text file that may be gzipped.
+-- Number of a line, and its text, of a text file. `base.read_from` sets the variable,
+-- and that of the file's name: lines(getvariable('file')).
 create macro lines(file) as table
     select row_number() over () as n, line
     from read_csv(
         file,
+        compression = getvariable('compression'),
         auto_detect = false,
         columns = {line: 'varchar'},
         delim = '\x01',
