@@ -4,6 +4,7 @@ import argparse
 import math
 import os
 import shlex
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -11,14 +12,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from paperlib.errors import ArgumentError
-from recrawl import __version__, units
+from recrawl import __version__, ending, units
 from recrawl.targets.crawlers import TARGETS
 
 __all__ = ["main"]
 
 _STATUSES = (
     "exit status: 0 done, 2 wrong arguments or data, 130 interrupted, 141 nobody "
-    "reads the output"
+    "reads the output, 143 ended by SIGTERM"
 )
 # By objective of a schedule: its mean cost, in words.
 _LOSSES = {
@@ -44,27 +45,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     -------
     int
         The exit status: 0 done, 2 wrong arguments or data, 130 interrupted,
-        141 nobody reads the output.
+        141 nobody reads the output, 143 ended by SIGTERM.
     """
-    given = vars(_parser().parse_args(arguments))
-    run, debug = _COMMANDS[given.pop("command")].run, given.pop("debug")
+    signals, debug = [], False
+    if arguments is None:  # of a process of its own
+        ending.catch(signals)
     try:
+        given = vars(_parser().parse_args(arguments))
+        run, debug = _COMMANDS[given.pop("command")].run, given.pop("debug")
         with warnings.catch_warnings():
             warnings.showwarning = _complain
             run(**_with_source(given))
             sys.stdout.flush()
-        return 0
-    except KeyboardInterrupt:
-        return 130
     except BrokenPipeError:  # as in `recrawl compare LOG | head -1`
         # Python flushes once more when it ends, and would complain
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except KeyboardInterrupt:
+        signals.append(signal.SIGINT)
     except Exception as error:
-        if debug:
-            raise
-        _complain(_message(error))
-        return 2
+        if not signals:  # else libraries made it of that of a signal
+            if debug:
+                raise
+            _complain(_message(error))
+            return 2
+    if signals:
+        _complain(f"ended by {signals[0].name}; outputs are whole or as they were")
+        return 128 + signals[0]
+    return 0
 
 
 def _message(error):
@@ -148,7 +156,8 @@ _OPTIONS = {
     ),
     "as_of": _option(
         "when sitemaps, feeds or logs of git were downloaded, such as "
-        "2026-10-01T06:12Z (default: when the file was written)",
+        "2026-10-01T06:12Z (default: when the file was written); of other logs, when "
+        "they ended (default: now). Rows that are later by a day are left out",
         _typed(units.in_utc),
         "TIME",
     ),

@@ -143,7 +143,7 @@ def estimate(
         a crawler stored (`recrawl.formats`), or a table in CSV, TSV, JSON Lines or
         Parquet. Columns of a table: url, time (ISO 8601 without a zone is UTC, times
         of HTTP and mail and the like, or a number since 1970 in seconds, milli-,
-        micro- or nanoseconds by its size; from 1990 to a year from now), and
+        micro- or nanoseconds by its size; from 1990 to a day from now), and
         changed (true, yes, 1 or the like), or instead of it digest, etag or
         last_modified; optional importance (the last one counts, else 1), host
         (else that of the URL), status, last_modified (ages of the last change)

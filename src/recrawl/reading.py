@@ -37,9 +37,12 @@ from recrawl.tally import (
     TORN,
     UNSIGNED,
     USED,
+    BadRowsWarning,
     Tally,
+    warn,
 )
 from recrawl.types import PathLike
+from recrawl.units import as_text, counted
 
 __all__ = [
     "Batch",
@@ -515,10 +518,25 @@ def gathered(
         connection.execute(sql("tables"))
         for number, (file, format) in enumerate(bar(found, unit=" files")):
             insert(connection, number, file, format, source, folder, tally)
+        _warn_of_steps_back(connection, files)
         if state is not None:
             read_state(connection, state)
         collect(connection, files, tally)
         yield connection, tally, found[0][1].what
+
+
+def _warn_of_steps_back(connection, files):
+    """Say of files in order of time where they go back, as if a clock was set."""
+    found = connection.execute(sql("find_steps_back")).fetchall()
+    for number, row, step, n, n_late in found[:1]:
+        more = f" and in {len(found) - 1:,} more files" if found[1:] else ""
+        warn(
+            f"{files[number]} is in order of time, but goes back {counted(n, 'time')}, "
+            f"by up to {as_text(step / _DAY)}, first at row {row:,}{more}: "
+            f"{counted(n_late, 'row')} are earlier than rows before. The clock of the "
+            "crawler may have been set back; they are used as they are",
+            BadRowsWarning,
+        )
 
 
 def not_read(unknown: list[Path]) -> Tally:
