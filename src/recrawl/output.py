@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from paperlib.errors import ArgumentError
 from recrawl import __version__
 from recrawl.database import first_line
-from recrawl.files import replacing, target
+from recrawl.files import named, replacing, target
 from recrawl.types import PathLike
 
 __all__ = ["check_output", "check_pages", "opened", "parquet", "sound", "table"]
@@ -40,19 +40,24 @@ class _ParquetOutput:
 
     def write(self, table):
         """Write a table; the first one opens the file."""
-        if self._writer is None:
-            # Least and largest URL of a row group help no reader, and cost as
-            # much as the rest of the encoding of URLs.
-            limits = [name for name in table.column_names if name != "url"]
-            self._writer = pq.ParquetWriter(
-                self._path,
-                table.schema,
-                compression="snappy",
-                use_dictionary=False,
-                write_statistics=limits,
-                write_page_checksum=True,
-            )
-        self._writer.write_table(table)
+        with named(self._path):
+            if self._writer is None:
+                self._writer = self._opened(table)
+            self._writer.write_table(table)
+
+    def _opened(self, table):
+        """A writer of tables such as this one."""
+        # Least and largest URL of a row group help no reader, and cost as much as
+        # the rest of the encoding of URLs.
+        limits = [name for name in table.column_names if name != "url"]
+        return pq.ParquetWriter(
+            self._path,
+            table.schema,
+            compression="snappy",
+            use_dictionary=False,
+            write_statistics=limits,
+            write_page_checksum=True,
+        )
 
     def describe(self, what):
         """Add a dict that JSON can hold, with this version, to the metadata."""
@@ -62,7 +67,8 @@ class _ParquetOutput:
     def close(self):
         """Finish the file."""
         if self._writer is not None:
-            self._writer.close()
+            with named(self._path):
+                self._writer.close()
 
 
 class _CsvOutput(_ParquetOutput):
@@ -74,9 +80,10 @@ class _CsvOutput(_ParquetOutput):
             if pa.types.is_string(column.type):
                 safe = pc.replace_substring_regex(column, _FORMULA, r"'\0")
                 table = table.set_column(k, table.field(k), safe)
-        if self._writer is None:
-            self._writer = pyarrow.csv.CSVWriter(self._path, table.schema)
-        self._writer.write_table(table)
+        super().write(table)
+
+    def _opened(self, table):
+        return pyarrow.csv.CSVWriter(self._path, table.schema)
 
     def describe(self, what):
         """Do nothing."""

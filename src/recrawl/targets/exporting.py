@@ -11,7 +11,7 @@ import duckdb
 
 from paperlib.errors import ArgumentError
 from recrawl.database import database, first_line, pattern, sql
-from recrawl.files import replacing
+from recrawl.files import named, replacing
 from recrawl.output import check_output, check_pages, opened
 from recrawl.targets.crawlers import CRAWLERS, TARGETS
 from recrawl.types import PathLike
@@ -123,7 +123,11 @@ def export(
             _read_items(connection, to, exported)
         left_out, n_never = _left_out(connection, crawler)
         n, rows = 0, connection.execute(sql(f"to_{to}"))
-        with replacing(output, force) as temporary, open(temporary, "wb") as file:
+        with (
+            replacing(output, force) as temporary,
+            named(temporary),
+            open(temporary, "wb") as file,
+        ):
             file.write(crawler.head.encode())
             while batch := rows.fetchmany(_BATCH):
                 file.writelines(f"{line}\n".encode() for (line,) in batch)
