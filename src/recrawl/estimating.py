@@ -21,11 +21,10 @@ from recrawl.bulk import bulk_days
 from recrawl.dependence import Dependence, measured
 from recrawl.drift import drift, number_of_changes
 from recrawl.files import alone
-from recrawl.output import check_output, parquet, table
+from recrawl.output import check_output, description, parquet, table
 from recrawl.science import estimators, freshness
 from recrawl.signalling import Quality
 from recrawl.state import compress
-from recrawl.state import drift as drift_of
 from recrawl.suspects import Suspects
 from recrawl.types import PathLike
 
@@ -336,7 +335,9 @@ def _learn(sample, state):
         period = (sample.time.max() / _DAY - begin.min()) / 5
     # a log that adds few bits keeps the drift of the one before
     rates = functools.partial(_rates, scales=chosen.scales)
-    factors = drift(sample, rates) or (state and drift_of(state))
+    factors = drift(sample, rates)
+    if factors is None and state is not None:
+        factors = description(state).get("drift")
     days = bulk_days(sample, rate)
     return _Model(chosen, dependence, factors, period, quality, days)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import math
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -22,7 +24,15 @@ from recrawl.database import first_line
 from recrawl.files import named, replacing, target
 from recrawl.types import PathLike
 
-__all__ = ["check_output", "check_pages", "opened", "parquet", "sound", "table"]
+__all__ = [
+    "check_output",
+    "check_pages",
+    "description",
+    "opened",
+    "parquet",
+    "sound",
+    "table",
+]
 
 # By an argument that is the output of a command: the command, and what it is given.
 _WRITERS = {
@@ -191,22 +201,73 @@ def opened(path: PathLike, argument: str, needed: Sequence[str]) -> pq.ParquetFi
     Traceback (most recent call last):
     FileNotFoundError: no such file: no/rates.parquet
     """
+    if not Path(path).exists():
+        raise FileNotFoundError(f"no such file: {path}")
     got = path
-    try:
-        file = pq.ParquetFile(path, page_checksum_verification=True)
-        if not (missing := [n for n in needed if n not in file.schema_arrow.names]):
+    if Path(path).is_file() and _is_parquet(path):
+        with sound(path):
+            file = pq.ParquetFile(path, page_checksum_verification=True)
+            names = file.schema_arrow.names
+        if not (missing := [name for name in needed if name not in names]):
             return file
         got = f"{path} without {', '.join(missing)}"
-    except FileNotFoundError:
-        raise FileNotFoundError(f"no such file: {path}") from None
-    except pa.ArrowInvalid:
-        pass  # what it lacks would help nobody who gives a log
+    # what a file of another kind lacks would help nobody who gives a log
     command, given = _WRITERS[argument]
     raise ArgumentError(
         argument,
         f"must be the Parquet file that `recrawl {command}` wrote, got {got}: "
         f"run `recrawl {command} {given} -o {argument}.parquet`",
     )
+
+
+def _is_parquet(path):
+    """Whether a file begins as Parquet does."""
+    with open(path, "rb") as file:
+        return file.read(4) == b"PAR1"
+
+
+def description(path: PathLike) -> dict[str, Any]:
+    """Read what `describe` has added to the metadata of a Parquet file.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    dict
+        Empty if nothing was added.
+
+    Raises
+    ------
+    ValueError
+        The file or its metadata are damaged, or its drift is no list of factors.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with parquet(f"{folder}/rates.parquet") as output:
+    ...         output.write(pa.table({"url": ["a"]}))
+    ...         output.describe({"drift": [1.25]})
+    ...     description(f"{folder}/rates.parquet")["drift"]
+    [1.25]
+    """
+    with sound(path):
+        metadata = pq.read_metadata(path).metadata or {}
+        try:
+            found = json.loads(metadata.get(b"recrawl", b"{}"))
+            factors = found.get("drift") or []
+            named = [each["host"] for each in found.get("suspects", ())]
+            wrong = not all(0 < factor < math.inf for factor in factors)
+            wrong |= not all(isinstance(host, str) for host in named)
+        except (ValueError, TypeError, AttributeError, LookupError, RecursionError):
+            wrong = True
+    if wrong:
+        rule = "its metadata must be as estimate or schedule wrote them"
+        raise ValueError(f"{path} is damaged: {rule}")
+    return found
 
 
 @contextlib.contextmanager
@@ -225,7 +286,7 @@ def sound(path: PathLike) -> Iterator[None]:
     Raises
     ------
     ValueError
-        In place of errors of pyarrow.
+        In place of errors of pyarrow and DuckDB.
 
     Examples
     --------
@@ -236,7 +297,11 @@ def sound(path: PathLike) -> Iterator[None]:
     """
     try:
         yield
-    except (pa.ArrowException, OSError) as error:
+    except (duckdb.OutOfMemoryException, duckdb.IOException):
+        raise  # a `database` names what is wanting
+    except (pa.ArrowException, duckdb.Error, OSError, UnicodeDecodeError) as error:
+        if getattr(error, "errno", None):  # of the system, as that of a full disk
+            raise
         raise ValueError(f"{path} is damaged: {first_line(error)}") from None
 
 

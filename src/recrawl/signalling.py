@@ -20,6 +20,7 @@ from recrawl.dependence import encoded
 from recrawl.files import temporary_folder
 from recrawl.formats.checking import mended
 from recrawl.formats.tables import check, selected
+from recrawl.output import sound
 from recrawl.state import kept
 from recrawl.types import PathLike
 
@@ -71,7 +72,7 @@ def attach(connection: Any, path: PathLike, tally: Tally) -> None:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")
-    with temporary_folder() as folder:
+    with temporary_folder() as folder, sound(path):
         whole = mended(path, folder, check(path, {}), 0, tally)
         _read(connection, whole, path)
     _count(connection, path.name, tally)

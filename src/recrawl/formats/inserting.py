@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from recrawl.database import first_line, pattern, quoted, run, sql
 from recrawl.formats import tables
@@ -88,8 +89,10 @@ def insert(
             except duckdb.ConversionException:  # of a time in a Parquet file
                 copy = tables.times_as_numbers(whole, scratch)
                 tables.insert(connection, number, copy, *given)
-    except duckdb.Error as error:
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
         if isinstance(error, duckdb.OutOfMemoryException) or "No space" in str(error):
+            raise
+        if getattr(error, "errno", None):  # of the system, and not of pyarrow
             raise
         raise ValueError(f"{file} cannot be read: {first_line(error)}") from None
 

@@ -12,7 +12,7 @@ import duckdb
 from paperlib.errors import ArgumentError
 from recrawl.database import database, first_line, pattern, sql
 from recrawl.files import named, replacing
-from recrawl.output import check_output, check_pages, opened
+from recrawl.output import check_output, check_pages, opened, sound
 from recrawl.targets.crawlers import CRAWLERS, TARGETS
 from recrawl.types import PathLike
 from recrawl.units import counted, in_utc
@@ -117,7 +117,8 @@ def export(
     with database(_MEMORY) as (connection, _):
         parameters = {"schedule": pattern(schedule), "until": until, "now": now}
         parameters |= {"unfit": crawler.unfit, "forever": _FOREVER}
-        connection.execute(sql("read_plan"), parameters)
+        with sound(schedule):
+            connection.execute(sql("read_plan"), parameters)
         connection.execute(sql("plan"))
         if crawler.exported:
             _read_items(connection, to, exported)
