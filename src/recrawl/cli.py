@@ -365,6 +365,9 @@ def _estimate(log, output, **given):
         f"dispersion {found.dispersion:.2f}, which is 1 if changes are Poisson",
         _drifted(found.drift),
     )
+    if found.known:
+        known, n_pages = found.known
+        _print(f"{known:,} of {n_pages:,} pages of this log were in the state")
     statuses = {f"of {status}": n for status, n in found.failed.items()}
     counted = {"failed fetches by status": statuses, "pages": found.kinds}
     for what, counts in counted.items():
@@ -388,7 +391,10 @@ def _estimate(log, output, **given):
     if (more := len(found.suspects) - _FLAGGED) > 0:
         _print(f"{more:,} more flagged hosts: recrawl report")
     if given["dask"]:
-        _print("soft 404s and dates that servers make up are not looked for with Dask")
+        _print(
+            "soft 404s, dates that servers make up and clocks that go back are not "
+            "looked for with Dask"
+        )
     if found.pace:
         pace, of_all = map(units.rounded, (found.pace, found.pace_of_all))
         _print(

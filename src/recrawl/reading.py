@@ -234,7 +234,8 @@ class OpenedLog:
         # in the order in which it was written, which the database keeps
         table = f"select * from sorted {within}"
         page, time, *columns = self.connection.execute(table).fetchnumpy().values()
-        table = f"select * exclude (i, before) from page {within} order by i"
+        without = "i, before, in_log, in_state"
+        table = f"select * exclude ({without}) from page {within} order by i"
         pages = self.connection.sql(table).to_arrow_table()
         changed, start, modified = columns[0], *map(_filled, columns[1:3])
         starts, changed, torn = _merged(page, time, changed)
@@ -471,7 +472,7 @@ def grouped(connection: Any, tally: Any, what: Any) -> OpenedLog:
     ...         grouped(*read).n_pages
     1
     """
-    reasons = {"failed": FAILED, "incomparable": [UNSIGNED, DATED_NOW]}
+    reasons = {"failed": FAILED, "incomparable": [UNSIGNED, DATED_NOW], "known": KNOWN}
     run(connection, sql("pages"), "grouping", **reasons)
     run(connection, sql("sort_crawls"), "sorting")
     connection.execute("drop table crawl")
