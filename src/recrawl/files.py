@@ -106,13 +106,14 @@ def replacing(path: PathLike, force: bool = True) -> Iterator[str]:
             name = _UNFINISHED + os.path.basename(temporary)
             temporary = str(Path(temporary).rename(path.with_name(name)))
             yield temporary
-            with named(temporary), open(temporary, "rb") as file:
-                os.fsync(file.fileno())
-            os.chmod(temporary, _mode(path))  # mkstemp lets nobody else read it
-            if not force and path.exists():
-                reason = "another run has made this file"
-                raise FileExistsError(errno.EEXIST, reason, str(path))
-            os.replace(temporary, path)
+            with named(temporary):
+                with open(temporary, "rb") as file:
+                    os.fsync(file.fileno())
+                os.chmod(temporary, _mode(path))  # mkstemp lets nobody else read it
+                if not force and path.exists():
+                    reason = "another run has made this file"
+                    raise FileExistsError(errno.EEXIST, reason, str(path))
+                os.replace(temporary, path)
     except BaseException as error:  # an interrupt leaves no temporary file either
         Path(temporary).unlink(missing_ok=True)
         # not the error of another file that is written within this context

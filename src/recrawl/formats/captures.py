@@ -48,8 +48,8 @@ def query(captures: str) -> str:
     Examples
     --------
     >>> import duckdb
-    >>> macro = "time_of(t) as null::timestamptz"
-    >>> _ = duckdb.sql(f"create or replace temp macro {macro}")
+    >>> for macro in ("time_of(t)", "sound(t)"):
+    ...     _ = duckdb.sql(f"create or replace temp macro {macro} as null::timestamptz")
     >>> f = "['k', '20261001061208', 'http://A.org:80/B', 'text/html', '-', 'QELU']"
     >>> found = duckdb.sql(query(f"select 1 as row, '...' as given, {f} as f"))
     >>> found.select("url, status, digest").fetchall()
@@ -92,7 +92,7 @@ select
         '^(https://.*):443$',
         '\1'
     ) || address[length(origin) + 1:] as url,
-    time_of(stamp) as time,
+    sound(time_of(stamp)) as time,
     status,
     case
         when still then null

@@ -32,7 +32,7 @@ read as (
         given,
         coalesce(f[1], f[2]) as url,
         f[1] is null as discovered,
-        time_of(m[1]) as last_fetch,
+        sound(time_of(m[1])) as last_fetch,
         sound(time_of(m[2])) as last_change,
         try_cast(m[3] as integer) as status
     from fields
