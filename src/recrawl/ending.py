@@ -8,7 +8,6 @@ callback from C it is printed and ignored. In both cases it is raised anew later
 import signal
 import sys
 import threading
-from typing import Any
 
 __all__ = ["Ending", "catch"]
 
@@ -40,7 +39,7 @@ def catch(caught: list[signal.Signals]) -> None:
             caught.append(signal.Signals(number))
             raise Ending
 
-    def ignored(unraisable: Any):
+    def ignored(unraisable):
         if isinstance(unraisable.exc_value, Ending):
             _again(caught[-1])
         else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-import math
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from paperlib import checks
 from paperlib.errors import ArgumentError
 from recrawl import __version__
 from recrawl.database import first_line
@@ -201,29 +201,24 @@ def opened(path: PathLike, argument: str, needed: Sequence[str]) -> pq.ParquetFi
     Traceback (most recent call last):
     FileNotFoundError: no such file: no/rates.parquet
     """
-    if not Path(path).exists():
-        raise FileNotFoundError(f"no such file: {path}")
     got = path
-    if Path(path).is_file() and _is_parquet(path):
-        with sound(path):
-            file = pq.ParquetFile(path, page_checksum_verification=True)
-            names = file.schema_arrow.names
-        if not (missing := [name for name in needed if name not in names]):
+    try:
+        file = pq.ParquetFile(path, page_checksum_verification=True)
+        if not (missing := [n for n in needed if n not in file.schema_arrow.names]):
             return file
         got = f"{path} without {', '.join(missing)}"
-    # what a file of another kind lacks would help nobody who gives a log
+    except FileNotFoundError:
+        raise FileNotFoundError(f"no such file: {path}") from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        # what it lacks would help nobody who gives a log
+        if getattr(error, "errno", None):
+            raise
     command, given = _WRITERS[argument]
     raise ArgumentError(
         argument,
         f"must be the Parquet file that `recrawl {command}` wrote, got {got}: "
         f"run `recrawl {command} {given} -o {argument}.parquet`",
     )
-
-
-def _is_parquet(path):
-    """Whether a file begins as Parquet does."""
-    with open(path, "rb") as file:
-        return file.read(4) == b"PAR1"
 
 
 def description(path: PathLike) -> dict[str, Any]:
@@ -256,17 +251,13 @@ def description(path: PathLike) -> dict[str, Any]:
     """
     with sound(path):
         metadata = pq.read_metadata(path).metadata or {}
-        try:
-            found = json.loads(metadata.get(b"recrawl", b"{}"))
-            factors = found.get("drift") or []
-            named = [each["host"] for each in found.get("suspects", ())]
-            wrong = not all(0 < factor < math.inf for factor in factors)
-            wrong |= not all(isinstance(host, str) for host in named)
-        except (ValueError, TypeError, AttributeError, LookupError, RecursionError):
-            wrong = True
-    if wrong:
+    try:
+        found = json.loads(metadata.get(b"recrawl", b"{}"))
+        checks.numbers("drift", found.get("drift") or [], above=True)
+        pa.array([each["host"] for each in found.get("suspects", ())], pa.string())
+    except (ValueError, TypeError, AttributeError, LookupError, RecursionError):
         rule = "its metadata must be as estimate or schedule wrote them"
-        raise ValueError(f"{path} is damaged: {rule}")
+        raise ValueError(f"{path} is damaged: {rule}") from None
     return found
 
 

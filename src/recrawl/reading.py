@@ -21,10 +21,10 @@ import numpy as np
 import pyarrow as pa
 
 from paperlib.errors import ArgumentError
-from recrawl.database import MEMORY, database, first_line, pattern, run, sql
+from recrawl.database import MEMORY, database, pattern, run, sql
 from recrawl.formats.inserting import insert
 from recrawl.formats.source import Source
-from recrawl.output import check_pages
+from recrawl.output import check_pages, sound
 from recrawl.progress import bar
 from recrawl.science.processes import CrawlLog, History
 from recrawl.signalling import attach
@@ -657,17 +657,15 @@ def read_state(
     """
     first, end = rows
     parameters = {"state": pattern(state), "first": first, "end": end}
-    try:
-        connection.execute(sql("read_state"), parameters)
-    except duckdb.BinderException:
-        raise ArgumentError(
-            "state",
-            "must be a state that this version of estimate wrote, and not its rates; "
-            f"got {state}, which lacks columns of a state",
-        ) from None
-    except duckdb.Error as error:
-        rule = f"must be a file that estimate wrote, got {state}: {first_line(error)}"
-        raise ArgumentError("state", rule) from None
+    with sound(state):
+        try:
+            connection.execute(sql("read_state"), parameters)
+        except duckdb.BinderException:
+            raise ArgumentError(
+                "state",
+                "must be a state that this version of estimate wrote, and not its "
+                f"rates; got {state}, which lacks columns of a state",
+            ) from None
     if rows == _ALL_ROWS:  # a part is read by a worker, and others read the rest
         check_pages(state)
     if damaged := connection.execute(sql("check_state")).fetchall():

@@ -10,12 +10,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
 from paperlib.signals import fit
-from recrawl.database import first_line, run, sql
+from recrawl.database import run, sql
 from recrawl.dependence import encoded
 from recrawl.files import temporary_folder
 from recrawl.formats.checking import mended
@@ -74,22 +73,12 @@ def attach(connection: Any, path: PathLike, tally: Tally) -> None:
         raise FileNotFoundError(f"no such file: {path}")
     with temporary_folder() as folder, sound(path):
         whole = mended(path, folder, check(path, {}), 0, tally)
-        _read(connection, whole, path)
+        query = selected(connection, whole, ("url", "time"))
+        connection.execute(f"create or replace temp view signals_text as {query}")
+        run(connection, sql("read_signals"), "signals")
     _count(connection, path.name, tally)
     for statement in connection.extract_statements(sql("count_signals")):
         connection.execute(statement)
-
-
-def _read(connection, file, given):
-    """Read a file into the table ``signal``; errors name the file as given."""
-    try:
-        query = selected(connection, file, ("url", "time"))
-        connection.execute(f"create or replace temp view signals_text as {query}")
-        run(connection, sql("read_signals"), "signals")
-    except duckdb.InvalidInputException as error:
-        raise ValueError(
-            f"signals cannot be read, {given}: {first_line(error)}"
-        ) from None
 
 
 def _count(connection, name, tally):

@@ -51,19 +51,18 @@ first_rows as (
     select file, url, min(row) as first_row
     from affected
     group by file, url
-),
-
-late as (
-    select places.*, first_row < places.row as seen
-    from affected
-    asof join places on affected.file = places.file and affected.row >= places.row
-    join first_rows
-        on affected.file = first_rows.file and affected.url = first_rows.url
-    where affected.t < since - 600000000
 )
 
-select file, min(row), max(back), n, count(*) as n_late
-from late
-group by file, n
-having n_late >= 5 * n and 2 * count(*) filter (seen) >= n_late
-order by file
+select
+    affected.file,
+    min(places.row),
+    max(back),
+    n,
+    count(*) as n_late
+from affected
+asof join places on affected.file = places.file and affected.row >= places.row
+join first_rows on affected.file = first_rows.file and affected.url = first_rows.url
+where affected.t < since - 600000000
+group by all
+having n_late >= 5 * n and 2 * count(*) filter (first_row < places.row) >= n_late
+order by all
