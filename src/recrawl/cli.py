@@ -69,6 +69,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 raise
             _complain(_message(error))
             return 2
+    finally:
+        if arguments is None:  # nothing is left to be ended
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if signals:
         _complain(f"ended by {signals[0].name}; outputs are whole or as they were")
         return 128 + signals[0]
