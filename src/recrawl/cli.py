@@ -4,6 +4,7 @@ import argparse
 import math
 import os
 import shlex
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -11,14 +12,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from paperlib.errors import ArgumentError
-from recrawl import __version__, units
+from recrawl import __version__, ending, units
 from recrawl.targets.crawlers import TARGETS
 
 __all__ = ["main"]
 
 _STATUSES = (
     "exit status: 0 done, 2 wrong arguments or data, 130 interrupted, 141 nobody "
-    "reads the output"
+    "reads the output, 143 ended by SIGTERM"
 )
 # By objective of a schedule: its mean cost, in words.
 _LOSSES = {
@@ -44,27 +45,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
     -------
     int
         The exit status: 0 done, 2 wrong arguments or data, 130 interrupted,
-        141 nobody reads the output.
+        141 nobody reads the output, 143 ended by SIGTERM.
     """
-    given = vars(_parser().parse_args(arguments))
-    run, debug = _COMMANDS[given.pop("command")].run, given.pop("debug")
+    signals, debug = [], False
+    if arguments is None:  # of a process of its own
+        ending.catch(signals)
     try:
+        given = vars(_parser().parse_args(arguments))
+        run, debug = _COMMANDS[given.pop("command")].run, given.pop("debug")
         with warnings.catch_warnings():
             warnings.showwarning = _complain
             run(**_with_source(given))
             sys.stdout.flush()
-        return 0
-    except KeyboardInterrupt:
-        return 130
     except BrokenPipeError:  # as in `recrawl compare LOG | head -1`
         # Python flushes once more when it ends, and would complain
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except KeyboardInterrupt:
+        signals.append(signal.SIGINT)
     except Exception as error:
-        if debug:
-            raise
-        _complain(_message(error))
-        return 2
+        if not signals:  # else libraries made it of that of a signal
+            if debug:
+                raise
+            _complain(_message(error))
+            return 2
+    finally:
+        if arguments is None:  # nothing is left to be ended
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if signals:
+        _complain(f"ended by {signals[0].name}; outputs are whole or as they were")
+        return 128 + signals[0]
+    return 0
 
 
 def _message(error):
@@ -148,7 +160,8 @@ _OPTIONS = {
     ),
     "as_of": _option(
         "when sitemaps, feeds or logs of git were downloaded, such as "
-        "2026-10-01T06:12Z (default: when the file was written)",
+        "2026-10-01T06:12Z (default: when the file was written); of other logs, when "
+        "they ended (default: now). Rows that are later by a day are left out",
         _typed(units.in_utc),
         "TIME",
     ),
@@ -356,6 +369,9 @@ def _estimate(log, output, **given):
         f"dispersion {found.dispersion:.2f}, which is 1 if changes are Poisson",
         _drifted(found.drift),
     )
+    if found.known:
+        known, n_pages = found.known
+        _print(f"{known:,} of {n_pages:,} pages of this log were in the state")
     statuses = {f"of {status}": n for status, n in found.failed.items()}
     counted = {"failed fetches by status": statuses, "pages": found.kinds}
     for what, counts in counted.items():
@@ -379,7 +395,10 @@ def _estimate(log, output, **given):
     if (more := len(found.suspects) - _FLAGGED) > 0:
         _print(f"{more:,} more flagged hosts: recrawl report")
     if given["dask"]:
-        _print("soft 404s and dates that servers make up are not looked for with Dask")
+        _print(
+            "soft 404s, dates that servers make up and clocks that go back are not "
+            "looked for with Dask"
+        )
     if found.pace:
         pace, of_all = map(units.rounded, (found.pace, found.pace_of_all))
         _print(

@@ -10,16 +10,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
 from paperlib.signals import fit
-from recrawl.database import first_line, run, sql
+from recrawl.database import run, sql
 from recrawl.dependence import encoded
 from recrawl.files import temporary_folder
 from recrawl.formats.checking import mended
 from recrawl.formats.tables import check, selected
+from recrawl.output import sound
 from recrawl.state import kept
 from recrawl.types import PathLike
 
@@ -71,7 +71,7 @@ def attach(connection: Any, path: PathLike, tally: Tally) -> None:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")
-    with temporary_folder() as folder:
+    with temporary_folder() as folder, sound(path):
         whole = mended(path, folder, check(path, {}), 0, tally)
         _read(connection, path, whole)
     _count(connection, path.name, tally)

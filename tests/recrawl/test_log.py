@@ -209,7 +209,7 @@ GOOD = "a,2020-01-01,0\na,2020-01-02,1\n"
         ),
         (
             "b,9e21,1\nb,-9e21,1\nb,-9e18,0\n",
-            "whose time is before 1990 or more than a year from now",
+            "whose time is before 1990 or more than a day from now",
             "row 3: b,9e21,1,, (read as 287168-08-24 16:00:00)",
         ),
         (",2020-01-01,1\n", "without a url", "row 3: ,2020-01-01,1"),

@@ -5,10 +5,11 @@ import random
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+import pyarrow.parquet as pq
 import pytest
 
-from recrawl import reading
-from tests.recrawl.crawl_logs import table, write
+from recrawl import Source, convert, estimate, reading
+from tests.recrawl.crawl_logs import recorded, table, write
 from tests.recrawl.thinned import every
 
 # The moment that most texts below are of, to the microsecond where they are.
@@ -203,14 +204,78 @@ def test_texts_that_are_no_time(tmp_path, text):
 )
 def test_times_before_the_web_or_in_the_future_are_refused(tmp_path, text, reading):
     _, reasons, given = read(tmp_path / "log.csv", [text])
-    assert reasons == ("whose time is before 1990 or more than a year from now",)
+    assert reasons == ("whose time is before 1990 or more than a day from now",)
     assert given == (f"u0,{text},0,, (read as {reading})",)
 
 
 def test_limits_of_plausible_times(tmp_path):
     now = datetime.now(UTC)
-    good = [datetime(1990, 1, 1, tzinfo=UTC), now + timedelta(days=365)]
-    bad = [datetime(1989, 12, 31, 23, 59, tzinfo=UTC), now + timedelta(days=368)]
+    good = [datetime(1990, 1, 1, tzinfo=UTC), now + timedelta(hours=23)]
+    bad = [datetime(1989, 12, 31, 23, 59, tzinfo=UTC), now + timedelta(hours=25)]
     texts = [moment.isoformat() for moment in good + bad]
     _, reasons, _ = read(tmp_path / "log.csv", texts)
     assert [reason is None for reason in reasons] == [True, True, False, False]
+
+
+# ---------------------------------------------------------------- clocks
+
+AHEAD = "whose time is before 1990 or more than a day from now"
+HALF_HOURS = range(1200)  # from MOMENT, 25 days: a row each, of 40 pages in turn
+
+
+def log_of(path, hours, rows=HALF_HOURS):
+    """Write a log whose k-th row is later than it should be by `hours(k)`."""
+    crawls = [
+        (f"u{k % 40}", MOMENT + timedelta(hours=k / 2 + hours(k)), int(k % 7 == 0))
+        for k in rows
+    ]
+    return write(path, table(crawls))
+
+
+@pytest.mark.parametrize("command", [estimate, convert])
+def test_an_hour_of_a_clock_that_is_ahead_is_left_out(tmp_path, command):
+    log = log_of(tmp_path / "log.csv", lambda k: 200 * 24 * (500 <= k < 520))
+    few = [k for k in HALF_HOURS if not 500 <= k < 520]
+    without = log_of(tmp_path / "few.csv", lambda k: 0, few)
+    source = Source(log, as_of=MOMENT + timedelta(days=25))
+    found, told = recorded(command, source, tmp_path / "found.parquet")
+    wanted = command(without, tmp_path / "wanted.parquet")
+    assert f"20 {AHEAD} (log.csv row 501: u20,2027-04-29 16:12:08" in told[0]
+    tables = [pq.read_table(tmp_path / f"{n}.parquet") for n in ("found", "wanted")]
+    if command is estimate:
+        assert tables[0].equals(tables[1])
+        assert found.counts.pop(AHEAD) == 20
+        assert found == wanted
+
+
+@pytest.mark.parametrize(
+    ("hours", "told"),
+    [
+        (
+            lambda k: -72 * (500 <= k < 596),
+            "1 time, by up to 2.979 days, first at row ",
+        ),
+        (lambda k: -5 * (k >= 500), "1 time, by up to 4.5 hours, first at row 501: 9 "),
+        (lambda k: -72 * (k == 500), ""),  # one row alone
+        (lambda k: 0, ""),
+        (lambda k: -k, ""),  # the newest row first
+        (lambda k: k * 7919 % 600, ""),  # in no order
+    ],
+)
+def test_a_clock_that_goes_back_is_told_of(tmp_path, hours, told):
+    log = log_of(tmp_path / "log.csv", hours)
+    _, messages = recorded(convert, log, tmp_path / "log.parquet")
+    assert len(messages) == bool(told)
+    assert all(
+        f"{log} is in order of time, but goes back {told}" in m for m in messages
+    )
+
+
+def test_a_log_that_is_sorted_by_page_is_no_clock_that_goes_back(tmp_path):
+    by_page = sorted(HALF_HOURS, key=lambda k: k % 40)
+    by_crawler = [*range(0, 1200, 2), *range(1, 1200, 2)]  # each has pages of its own
+    for rows in (by_page, by_crawler):
+        log = log_of(tmp_path / "log.csv", lambda k: 0, rows)
+        assert (
+            recorded(convert, log, tmp_path / f"{len(rows)}-{rows[1]}.parquet")[1] == []
+        )

@@ -56,7 +56,7 @@ def _is_answer(head, path):
 def _is_table(head, path):
     """Whether a Parquet file has the columns of Common Crawl's table."""
     columns = {"url", "fetch_time", "fetch_status", "content_digest"}
-    with contextlib.suppress(pa.ArrowException):
+    with contextlib.suppress(pa.ArrowException, OSError):
         return head[:4] == b"PAR1" and columns <= set(pq.read_schema(path).names)
     return False
 

@@ -38,7 +38,7 @@ def _rows(path, as_of):
     which ends with a change if that one modified it. Windows that touch are
     joined later, so that only one commit has to be kept for each file.
     """
-    latest = (as_of or datetime.now(UTC)) + timedelta(days=366)
+    latest = (as_of or datetime.now(UTC)) + timedelta(days=1)
     after, time, reason = {}, None, _NO_LINE
     for row, line in _lines(path):
         about, found = {"row": row, "given": line}, _NAME.fullmatch(line)

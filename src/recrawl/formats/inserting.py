@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from recrawl.database import assign, first_line, run, sql
 from recrawl.formats import tables
@@ -87,8 +88,10 @@ def insert(
                 tables.insert(*given, whole)
             except duckdb.ConversionException:  # of a time in a Parquet file
                 tables.insert(*given, tables.times_as_numbers(whole, scratch))
-    except duckdb.Error as error:
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
         if isinstance(error, duckdb.OutOfMemoryException) or "No space" in str(error):
+            raise
+        if getattr(error, "errno", None):  # of the system, and not of pyarrow
             raise
         why = first_line(error).replace(str(whole), str(file))  # not the copy
         raise ValueError(f"{file} cannot be read: {why}") from None

@@ -34,7 +34,7 @@ judged as (
             when start is null and text_of(start_given) <> ''
                 then 'whose start cannot be read'
             when not plausible(start)
-                then 'whose start is before 1990 or more than a year from now'
+                then 'whose start is before 1990 or more than a day from now'
             -- no interval: a crawl that only begins the next one
             when t < start or t = start and changed
                 then 'whose start is not before its time'

@@ -2,7 +2,8 @@
 -- nothing to do with what the pages are: that of a hash of their URLs. So the
 -- first pages are a random sample, and ranges of the hash are shares of the log.
 -- Parameters: $failed, the reason of failed fetches, and $incomparable, those of
--- fetches without their page's signal, which tell that there is such a page.
+-- fetches without their page's signal, which tell that there is such a page; $known,
+-- the reason of rows that the state has counted.
 
 create table page as
 with fetched as (
@@ -59,6 +60,9 @@ merged as (
         coalesce(state.lag_squares, 0) as lag_squares,
         coalesce(state.dispersion, 1) as dispersion,
         coalesce(state.freedom, 0) as freedom,
+        fetched.url is not null
+            or url in (select crawl.url from crawl where reason = $known) as in_log,
+        state.url is not null as in_state,
         -- memory that a batch needs for the page, in crawls
         1 + coalesce(n_rows, 0) + coalesce(list_sum(state.n), 0) as size
     from fetched

@@ -129,7 +129,7 @@ create macro parse_changed(text) as
 -- Microseconds since 1970, of a number since 1970 whose size tells its unit:
 -- below 1e11 it is in seconds (until the year 5138), below 1e14 in
 -- milliseconds (from 1973 on), below 1e17 in microseconds, else in nanoseconds.
--- Times before 1990 or more than a year from now are refused later, so that any
+-- Times before 1990 or more than a day from now are refused later, so that any
 -- limit from 2e9 to 6e11, and the same a thousand times over, reads alike.
 create macro parse_number(number) as
     try_cast(round(number * case
@@ -304,20 +304,27 @@ create macro parse_time(text) as
 -- The same with a time zone.
 create macro time_of(text) as try(make_timestamptz(parse_time(trim(text))));
 
--- Times must be from 1990, before the first page of the Web, to a year from now, or
--- from the time at which the log was downloaded, if it is given: others are misread,
--- or stand for none (1970, the year 0).
-create macro plausible(t) as
+-- Whether a time is from 1990, before the first page of the Web, to so many
+-- microseconds after now, or after `--as-of`, if it is given: others are misread, or
+-- stand for none (1970, the year 0).
+create macro within(t, ahead) as
     t between epoch_us(timestamp '1990-01-01')
-        and epoch_us(coalesce(getvariable('as_of')::timestamptz, now())) + 31622400000000;
+        and epoch_us(coalesce(getvariable('as_of')::timestamptz, now())) + ahead;
 
--- A time with a time zone, if it is plausible. The macro's argument, often the long
+-- A crawl cannot be later than now. A day more than that is the fault of a time zone;
+-- a clock that is ahead by more would keep its pages from being crawled for as long.
+create macro plausible(t) as within(t, 86400000000);
+
+-- A time with a time zone, if it is at most a year ahead, as dates that pages, servers
+-- and crawlers give may be. The macro's argument, often the long
 -- expression of `time_of`, is written into the query for each use: with a lambda that
 -- is once, and the query is planned in less than half of the time.
 create macro sound(time) as
     list_transform(
         [time],
-        lambda moment: case when plausible(epoch_us(moment)) then moment end
+        lambda moment: case
+            when within(epoch_us(moment), 31622400000000) then moment
+        end
     )[1];
 
 -- Whether a fetch gave no page: a status that is neither 2xx nor 304.
@@ -330,7 +337,7 @@ create macro unusable(url, t) as
         when coalesce(url, '') = '' then 'without a url'
         when t is null then 'whose time cannot be read'
         when not plausible(t)
-            then 'whose time is before 1990 or more than a year from now'
+            then 'whose time is before 1990 or more than a day from now'
     end;
 
 -- How an implausible time was read, to be shown behind the row as given.

@@ -11,8 +11,8 @@ import duckdb
 
 from paperlib.errors import ArgumentError
 from recrawl.database import database, first_line, pattern, sql
-from recrawl.files import replacing
-from recrawl.output import check_output, check_pages, opened
+from recrawl.files import named, replacing
+from recrawl.output import check_output, check_pages, opened, sound
 from recrawl.targets.crawlers import CRAWLERS, TARGETS
 from recrawl.types import PathLike
 from recrawl.units import counted, in_utc
@@ -117,13 +117,18 @@ def export(
     with database(_MEMORY) as (connection, _):
         parameters = {"schedule": pattern(schedule), "until": until, "now": now}
         parameters |= {"unfit": crawler.unfit, "forever": _FOREVER}
-        connection.execute(sql("read_plan"), parameters)
+        with sound(schedule):
+            connection.execute(sql("read_plan"), parameters)
         connection.execute(sql("plan"))
         if crawler.exported:
             _read_items(connection, to, exported)
         left_out, n_never = _left_out(connection, crawler)
         n, rows = 0, connection.execute(sql(f"to_{to}"))
-        with replacing(output, force) as temporary, open(temporary, "wb") as file:
+        with (
+            replacing(output, force) as temporary,
+            named(temporary),
+            open(temporary, "wb") as file,
+        ):
             file.write(crawler.head.encode())
             while batch := rows.fetchmany(_BATCH):
                 file.writelines(f"{line}\n".encode() for (line,) in batch)
