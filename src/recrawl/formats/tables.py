@@ -393,7 +393,7 @@ def _insert_text(connection, number, file, theirs, tally):
         except duckdb.InvalidInputException as error:
             if not strict or "invalid state" not in str(error):
                 raise
-    bad = "select line, any_value(error_message) as given from reject_errors group by 1"
+    bad = "select line, min(error_message) as given from reject_errors group by 1"
     _count(connection, number, file, _MISFIT, bad, tally)
     connection.execute("drop table reject_errors; drop table reject_scans")
 

@@ -50,10 +50,25 @@ def parallel(function):
 
     @functools.wraps(function)
     def kernel(*args):
-        return (threaded if get_num_threads() > 1 else alone)(*args)
+        in_threads = not _forked and get_num_threads() > 1
+        return (threaded if in_threads else alone)(*args)
 
     kernel.py_func, kernel.alone = function, alone
     return kernel
+
+
+def _after_fork():
+    """Note that this process is a fork of another one."""
+    global _forked
+    _forked = True
+
+
+# GNU OpenMP, on which numba runs several threads, ends a process whose parent has
+# used it, and a `multiprocessing.Pool` then waits for ever: after a fork one thread
+# computes. Other processes of the pool have the other cores.
+_forked = False
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 @contextlib.contextmanager
