@@ -1,5 +1,8 @@
 """Export of a schedule: what is checked, read, left out and written."""
 
+import contextlib
+import gzip
+import re
 import shlex
 import time
 import warnings
@@ -23,6 +26,11 @@ _MEMORY = "1GiB"
 _COLUMNS = ("url", "crawl_rate", "due")
 _BATCH = 10_000  # rows in memory at a time
 _SHOWN = 3  # URLs named in a warning
+# Endings of names by which readers unpack a file, or take it for a table.
+_PROMISES = re.compile(
+    r"\.(gz|tgz|bz2|xz|lzma|zst|zip|7z|br|z|lz4|snappy|deflate|lzo|parquet|csv|tsv)$",
+    re.IGNORECASE,
+)
 _FOREVER = 365_000 * 86_400.0  # seconds; `scheduling` gives no due time beyond it
 
 
@@ -46,7 +54,8 @@ def export(
     schedule : path
         Parquet file that `schedule` wrote: url, crawl_rate (1/day) and due.
     output : path
-        The file to write.
+        The file to write, gzipped if its name ends in .gz, which crawlers that do
+        not unpack it refuse.
     to : str
         The crawler, one of `TARGETS`: "jsonl" (url, due, interval_s a line, and
         signal_s with thresholds: the time that one signal counts for),
@@ -80,7 +89,8 @@ def export(
         The output cannot be written; what was there before is left as it was.
     ValueError
         An unknown crawler, no time, an export that is missing, not wanted or
-        of another format, or a schedule that is none.
+        of another format, a schedule that is none, or an output whose name the
+        crawler ignores or takes for another kind of file.
 
     Warns
     -----
@@ -123,7 +133,7 @@ def export(
             _read_items(connection, to, exported)
         left_out, n_never = _left_out(connection, crawler)
         n, rows = 0, connection.execute(sql(f"to_{to}"))
-        with replacing(output, force) as temporary, open(temporary, "wb") as file:
+        with replacing(output, force) as temporary, _writer(temporary, output) as file:
             file.write(crawler.head.encode())
             while batch := rows.fetchmany(_BATCH):
                 file.writelines(f"{line}\n".encode() for (line,) in batch)
@@ -131,8 +141,7 @@ def export(
     if left_out:
         message = f"pages left out of {output}: {'; '.join(left_out)}"
         warnings.warn(message, ExportWarning, stacklevel=2)
-    n_pages = n // 2 if to == "storm" else n  # two lines a page
-    said = [f"{counted(n_pages, 'page')}; next:"]
+    said = [f"{counted(n, 'page')}; next:"]
     said.append(crawler.apply.format(file=shlex.quote(str(output))))
     if n_never:
         left = "left out, and the crawler keeps its interval"
@@ -178,6 +187,7 @@ def check_export(
         known = ", ".join(TARGETS)
         raise ArgumentError("to", f"must be one of {known}, got {to!r}")
     crawler = CRAWLERS[to]
+    _check_name(output, to, crawler)
     _microseconds(until, 0)
     if exported is None and crawler.exported and not crawler.optional:
         rule = f"must be {crawler.exported} for {to!r}, got None"
@@ -188,6 +198,32 @@ def check_export(
     if exported is not None and not Path(exported).exists():
         raise FileNotFoundError(f"no such file: {exported}")
     check_output(output, force, [exported, *inputs])
+
+
+def _check_name(output, to, crawler):
+    """Raise an error if the crawler would not read a file of this name as it is."""
+    name = Path(output).name
+    if not re.fullmatch(crawler.names, name, re.DOTALL):
+        raise ArgumentError("output", f"{crawler.rule}, got {output}")
+    if crawler.unpacks:
+        name = name.removesuffix(".gz")
+    if _PROMISES.search(name):
+        rule = "must not have the name of a packed file or of a table"
+        raise ArgumentError(
+            "output", f"{rule}: a file for {to!r} is none; got {output}"
+        )
+
+
+@contextlib.contextmanager
+def _writer(path, output):
+    """Open a file to write its bytes, gzipped if the output's name says so."""
+    with open(path, "wb") as file:
+        if not str(output).endswith(".gz"):
+            yield file
+            return
+        # the same bytes each time: without a name and a time in the header
+        with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+            yield packed
 
 
 def _microseconds(until, now):
