@@ -187,7 +187,6 @@ def check_export(
         known = ", ".join(TARGETS)
         raise ArgumentError("to", f"must be one of {known}, got {to!r}")
     crawler = CRAWLERS[to]
-    _check_name(output, to, crawler)
     _microseconds(until, 0)
     if exported is None and crawler.exported and not crawler.optional:
         rule = f"must be {crawler.exported} for {to!r}, got None"
@@ -197,7 +196,8 @@ def check_export(
         raise ArgumentError("exported", rule)
     if exported is not None and not Path(exported).exists():
         raise FileNotFoundError(f"no such file: {exported}")
-    check_output(output, force, [exported, *inputs])
+    check_output(output, force, [exported, *inputs], endings=())
+    _check_name(output, to, crawler)
 
 
 def _check_name(output, to, crawler):
