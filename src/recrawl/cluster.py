@@ -41,6 +41,7 @@ from recrawl.formats.source import Source
 from recrawl.progress import bar
 from recrawl.tally import Tally
 from recrawl.types import PathLike
+from recrawl.units import counted
 
 __all__ = ["DistributedLog", "connected", "opened", "pieces"]
 
@@ -145,8 +146,11 @@ def _on_workers(client, function, arguments, what):
                 done[future.key] = result
                 parts.update()
     except KilledWorker as error:
-        why = "if it had more memory than its worker may use, lower --memory"
-        raise RuntimeError(f"{what} was given up: {error}; {why}") from error
+        died = f"{counted(error.allowed_failures + 1, 'worker')} died over one part"
+        raise RuntimeError(
+            f"{what} was given up: {died}, the last one {error.last_worker.address}; "
+            "if they needed more memory than they have, lower --memory"
+        ) from error
     finally:
         client.cancel(futures)
     return [done[future.key] for future in futures]
@@ -252,12 +256,12 @@ def opened(
             (source, part, n, scratch, memory) for part in pieces(found, state, n)
         ]
         tally, stored, folders = reading.not_read(unknown), [], {}
-        for counted, where in _on_workers(client, _scatter, arguments, "reading"):
-            tally.update(counted)
+        for counts, where in _on_workers(client, _scatter, arguments, "reading"):
+            tally.update(counts)
             stored.append(where)
         arguments = [(files, stored, k, scratch, memory) for k in range(n)]
-        for counted, *part in _on_workers(client, _gather, arguments, "grouping"):
-            tally.update(counted)
+        for counts, *part in _on_workers(client, _gather, arguments, "grouping"):
+            tally.update(counts)
             folders |= [part]
         for where in stored:  # their rows are sorted now, in other files
             shutil.rmtree(where, ignore_errors=True)
