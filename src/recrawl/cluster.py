@@ -41,7 +41,6 @@ from recrawl.formats.source import Source
 from recrawl.progress import bar
 from recrawl.tally import Tally
 from recrawl.types import PathLike
-from recrawl.units import counted
 
 __all__ = ["DistributedLog", "connected", "opened", "pieces"]
 
@@ -146,9 +145,9 @@ def _on_workers(client, function, arguments, what):
                 done[future.key] = result
                 parts.update()
     except KilledWorker as error:
-        died = f"{counted(error.allowed_failures + 1, 'worker')} died over one part"
+        last = error.last_worker.address
         raise RuntimeError(
-            f"{what} was given up: {died}, the last one {error.last_worker.address}; "
+            f"{what} was given up: one part lost worker after worker, {last} the last; "
             "if they needed more memory than they have, lower --memory"
         ) from error
     finally:

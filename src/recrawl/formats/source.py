@@ -185,8 +185,7 @@ def _check_kind(path):
     if path.is_file() or path.is_dir():
         return
     if path.is_symlink() and not path.exists():
-        target = os.readlink(path)
-        raise FileNotFoundError(f"{path} is a link to {target}, where nothing is")
+        raise FileNotFoundError(f"{path} is a link that leads nowhere")
     if not path.exists():
         raise FileNotFoundError(f"no such file or folder: {path}")
     raise ValueError(

@@ -1,7 +1,5 @@
 """Export of a schedule: what is checked, read, left out and written."""
 
-import contextlib
-import gzip
 import re
 import shlex
 import time
@@ -11,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from paperlib.errors import ArgumentError
 from recrawl.database import database, first_line, pattern, sql
@@ -133,10 +132,14 @@ def export(
             _read_items(connection, to, exported)
         left_out, n_never = _left_out(connection, crawler)
         n, rows = 0, connection.execute(sql(f"to_{to}"))
-        with replacing(output, force) as temporary, _writer(temporary, output) as file:
+        packed = "gzip" if str(output).endswith(".gz") else None
+        with (
+            replacing(output, force) as temporary,
+            pa.output_stream(temporary, compression=packed) as file,
+        ):
             file.write(crawler.head.encode())
             while batch := rows.fetchmany(_BATCH):
-                file.writelines(f"{line}\n".encode() for (line,) in batch)
+                file.write("".join(f"{line}\n" for (line,) in batch).encode())
                 n += len(batch)
     if left_out:
         message = f"pages left out of {output}: {'; '.join(left_out)}"
@@ -212,18 +215,6 @@ def _check_name(output, to, crawler):
         raise ArgumentError(
             "output", f"{rule}: a file for {to!r} is none; got {output}"
         )
-
-
-@contextlib.contextmanager
-def _writer(path, output):
-    """Open a file to write its bytes, gzipped if the output's name says so."""
-    with open(path, "wb") as file:
-        if not str(output).endswith(".gz"):
-            yield file
-            return
-        # the same bytes each time: without a name and a time in the header
-        with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
-            yield packed
 
 
 def _microseconds(until, now):
