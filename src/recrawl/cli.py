@@ -27,7 +27,6 @@ _LOSSES = {
     "age": "days of age",
     "harmonic": "of harmonic cost",
 }
-_TABLES = "", ".parquet", ".csv"
 _FLAGGED = 5  # hosts that are printed
 _MORE = 0.01  # of the changes unseen beyond those in turn, to be warned of
 _LONGEST = 2000  # characters of a line that is printed
@@ -331,17 +330,9 @@ def _with_source(given):
     return given | {"log": Source(given["log"], columns=columns, **how)}
 
 
-def _check_suffix(output, suffixes):
-    """Raise an error for a file that would not be what its name says."""
-    if output.suffix not in suffixes:
-        rule = f"must end in {' or '.join(filter(None, suffixes))}, got {output}"
-        raise ArgumentError("output", rule)
-
-
 def _convert(log, output, **given):
     import recrawl
 
-    _check_suffix(output, _TABLES)
     what, counts = recrawl.convert(log, output, **given)
     _print(
         f"{output}: {_rows(counts)}, read from {what}",
@@ -360,7 +351,6 @@ def _rows(counts):
 def _estimate(log, output, **given):
     import recrawl
 
-    _check_suffix(output, _TABLES)
     found = recrawl.estimate(log, output, **given)
     pages = units.counted(found.n_pages, "page")
     _print(
@@ -428,7 +418,6 @@ def _schedule(rates, output, to, exported, until, force, **given):
     if to is None:
         if exported or until:
             raise ArgumentError("to", "must be given with --exported and --due")
-        _check_suffix(output, _TABLES)
         _write_schedule(rates, output, output, force=force, **given)
         return
     export = {"to": to, "exported": exported, "until": until, "force": force}
@@ -596,7 +585,6 @@ def _backtest(log, **given):
 def _report(log, output, **given):
     import recrawl
 
-    _check_suffix(output, ("", ".html", ".htm"))
     found = recrawl.report(log, output, **given).estimates
     pages = units.counted(found.n_pages, "page")
     pace = f"{units.rounded(found.pace)} crawls a day"

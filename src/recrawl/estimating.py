@@ -322,7 +322,8 @@ def _check(path, output, state, signals, force, dask):
     read = [*reading.inputs(path), signals]
     check_output(output, force, [*read, state])
     if state is not None:
-        check_output(state, True, read)
+        endings = "", ".parquet"
+        check_output(state, True, read, endings=endings, argument="state")
         if Path(state).resolve() == Path(output).resolve():
             rule = f"must be another file than output, got {state}"
             raise ArgumentError("state", rule)

@@ -100,7 +100,12 @@ class _CsvOutput(_ParquetOutput):
 
 
 def check_output(
-    path: PathLike, force: bool, inputs: Iterable[PathLike | None] = ()
+    path: PathLike,
+    force: bool,
+    inputs: Iterable[PathLike | None] = (),
+    *,
+    endings: Sequence[str] = ("", ".parquet", ".csv"),
+    argument: str = "output",
 ) -> None:
     """Raise an error if a file cannot be written, before all is computed for it.
 
@@ -112,11 +117,15 @@ def check_output(
         True if a file that exists may be overwritten.
     inputs : iterable of path, optional
         What is read, and must stay; None stands for no file.
+    endings : sequence of str, optional
+        Of the names whose promise the file keeps; none stands for all.
+    argument : str, default "output"
+        The argument that names the file, for errors.
 
     Raises
     ------
     ValueError
-        The output is one of the inputs.
+        The output is one of the inputs, or has another ending.
     FileExistsError
         The file exists, and `force` is false.
     OSError
@@ -129,11 +138,14 @@ def check_output(
     Traceback (most recent call last):
     FileNotFoundError: [Errno 2] cannot write in the folder, ...: 'no/such'
     """
-    path = target(path)
+    name, path = path, target(path)
     for file in inputs if path.exists() else ():
         if file is not None and os.path.exists(file) and path.samefile(file):
             rule = f"must be another file than those that are read, got {path}"
-            raise ArgumentError("output", rule)
+            raise ArgumentError(argument, rule)
+    if endings and Path(name).suffix not in endings:
+        rule = f"must end in {' or '.join(filter(None, endings))}, got {name}"
+        raise ArgumentError(argument, rule)
     if path.exists() and not force:
         raise FileExistsError(
             f"{path} exists; say --force (force=True) to write over it"

@@ -206,6 +206,13 @@ def test_backtest(capsys):
             "--memory must be a size such as '1GiB', got 'lots'",
         ),
         ("estimate bad.csv -o r.txt", "--output must end in .parquet or .csv, got r.t"),
+        ("estimate bad.csv -o r.csv.gz", "--output must end in .parquet or .csv, got"),
+        ("convert bad.csv -o t.csv.gz", "--output must end in .parquet or .csv, got"),
+        (
+            "estimate bad.csv -o r.csv --state s.csv",
+            "--state must end in .parquet, got s.csv",
+        ),
+        ("report bad.csv -o r.html.gz", "--output must end in .html or .htm, got r.ht"),
         ("report bad.csv -o r.pdf", "--output must end in .html or .htm, got r.pdf"),
         (f"{PLAN} 1/day", "recrawl: no such file: r.parquet\n"),
         (

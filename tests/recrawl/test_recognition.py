@@ -3,6 +3,8 @@
 import gzip
 import json
 import os
+import shutil
+import socket
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import pytest
 import recrawl
 from recrawl import Source, cli
 from recrawl.formats import FORMATS, NAMES, recognise
-from tests.recrawl.crawl_logs import recorded
+from tests.recrawl.crawl_logs import recorded, write
 from tests.recrawl.thinned import every
 
 SAMPLES = Path(__file__).with_name("formats")
@@ -200,3 +202,83 @@ def test_a_pipe_and_a_name_that_is_no_utf8_are_refused_by_name(tmp_path):
         file.write(b"url,time,changed\na,2026-01-01,1\n")
     with pytest.raises(ValueError, match=r"l\\udcf6g.csv' must be a name in UTF-8"):
         recrawl.convert(os.fsdecode(name), tmp_path / "out.csv")
+
+
+def dangling(path):
+    path.symlink_to("nowhere")
+
+
+def loop(path):
+    path.symlink_to(path.name)
+
+
+def bound_socket(path):
+    with socket.socket(socket.AF_UNIX) as made:
+        os.chdir(path.parent)  # the address of a socket is short
+        made.bind(path.name)
+
+
+NOWHERE = "is a link that leads nowhere"
+NO_FILE = "must be a file or a folder, got a pipe, a socket or a device"
+
+
+@pytest.mark.parametrize("sample", ["table", "crawl.log", "cdio"])
+@pytest.mark.parametrize("place", ["lost", "2026/11/lost"])
+@pytest.mark.parametrize(
+    ("make", "rule"),
+    [
+        (dangling, NOWHERE),
+        (loop, NOWHERE),
+        (os.mkfifo, NO_FILE),
+        (bound_socket, NO_FILE),
+    ],
+)
+def test_what_cannot_be_read_in_a_folder_is_an_error(
+    tmp_path, monkeypatch, sample, place, make, rule
+):
+    """In folders of all formats at any depth: nothing of a log is passed over."""
+    monkeypatch.chdir(tmp_path)
+    log = tmp_path / "log"
+    if sample == "cdio":
+        shutil.copytree(SAMPLES / sample, log)
+    elif sample == "table":
+        write(log / "log.csv", f"{HEADER}a,2026-01-01,0\na,2026-01-03,1\n")
+    else:
+        write(log / sample, (SAMPLES / sample).read_bytes())
+    (log / place).parent.mkdir(parents=True, exist_ok=True)
+    make(log / place)
+    with pytest.raises((ValueError, FileNotFoundError), match=f"{place} {rule}"):
+        recrawl.convert(log, tmp_path / "out.csv")
+    hidden = log / place
+    hidden.rename(hidden.with_name(".lost"))  # such as the lock of an editor
+    recorded(recrawl.convert, log, tmp_path / "out.csv")
+
+
+def test_links_to_folders_are_followed_and_each_is_read_once(tmp_path):
+    log, archive = tmp_path / "log", tmp_path / "archive"
+    for folder in (log, archive):
+        write(folder / f"{folder.name}.csv", f"{HEADER}a,2026-01-01,0\n")
+    for name, target in [("2025", archive), ("again", archive), ("up", tmp_path)]:
+        (log / name).symlink_to(target)
+    (archive / "back").symlink_to(log)
+    files, unknown = Source(log).files()
+    assert [file.relative_to(log) for file, _ in files] == [
+        Path("2025/archive.csv"),
+        Path("log.csv"),
+    ]
+    assert unknown == []
+
+
+def test_a_folder_that_may_not_be_read_is_an_error(tmp_path, monkeypatch):
+    write(tmp_path / "log.csv", f"{HEADER}a,2026-01-01,0\n")
+    (tmp_path / "closed").mkdir()
+    scandir = os.scandir
+
+    def refusing(path):
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    with pytest.raises(PermissionError, match="closed"):
+        Source(tmp_path).files()

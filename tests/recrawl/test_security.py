@@ -203,8 +203,8 @@ def test_outputs_stay_where_they_were_told(tmp_path, monkeypatch):
     recrawl.report("log.parquet", "report.html")
     written = {"log.parquet", "rates.parquet", "state.parquet", "plan.parquet"}
     for target in ("jsonl", "nutch", "heritrix", "urls"):
-        recrawl.export("plan.parquet", f"{target}.out", target)
-        written.add(f"{target}.out")
+        recrawl.export("plan.parquet", f"{target}.force", target)
+        written.add(f"{target}.force")
     found = {path for path in tmp_path.rglob("*") if path.is_file()}
     assert found == {inside / name for name in written | {"report.html"}}
 

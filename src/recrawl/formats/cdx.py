@@ -21,7 +21,7 @@ _QUERY = captures.query("""
     with legend as (
         select line[1] as delimiter, string_split(trim(line[2:]), line[1])[2:] as l
         from lines(getvariable('file'))
-        limit 1
+        where n = 1
     )
 
     select

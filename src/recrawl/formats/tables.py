@@ -441,7 +441,7 @@ def _insert_text(connection, number, file, theirs, whole, tally):
         if n_misfits:
             tally.add(_MISFIT, n_misfits, [(number, 0, file.name)])
         return
-    bad = "select line, any_value(error_message) as given from reject_errors group by 1"
+    bad = "select line, min(error_message) as given from reject_errors group by 1"
     _count(connection, number, file, _MISFIT, bad, tally)
     connection.execute("drop table reject_errors; drop table reject_scans")
 

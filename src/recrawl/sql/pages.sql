@@ -25,8 +25,12 @@ with fetched as (
         make_timestamptz(max(t) filter (used(reason))) as last_crawl,
         make_timestamptz(max(t)) as last_row,
         (max(2 * t + coalesce(status in (404, 410), false)::int) & 1) = 1 as gone,
-        -- what the last bit was derived from
-        arg_max(signal, t) filter (signal is not null) as signal,
+        -- what the last bit was derived from, of rows at one time the last one:
+        -- 64 bits for the file and the row, as above
+        arg_max(
+            signal,
+            t::hugeint * 18446744073709551616 + file::hugeint * 1099511627776 + row
+        ) filter (signal is not null) as signal,
         count(*) filter (used(reason)) as n_rows,
         count(*) filter (reason = $failed) as n_failed,
         count(*) filter (list_contains($incomparable, reason)) as n_incomparable

@@ -18,6 +18,6 @@ judged as (
 select
     *,
     reason is null
-        and t - lag(t) over (partition by url, reason order by t) <= 60000000
+        and t - lag(t) over (partition by url, reason order by t, row) <= 60000000
         as repeated
 from judged
