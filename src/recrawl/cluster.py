@@ -32,7 +32,7 @@ import pyarrow.parquet as pq
 
 from paperlib.errors import ArgumentError
 from recrawl import reading
-from recrawl.database import MEMORY, database, pattern, quoted, run, sql
+from recrawl.database import MEMORY, assign, database, pattern, quoted, run, sql
 from recrawl.files import temporary_folder
 from recrawl.formats import recognise
 from recrawl.formats.inserting import insert
@@ -338,10 +338,10 @@ def _scatter(source, part, n, folder, memory):
             given = recognise(file, source.format), source, temporary, tally
             insert(connection, number, file, *given, rows)
         for table in _READ:
-            folder = quoted(f"{where}/{table}")
+            assign(connection, folder=f"{where}/{table}")
             query = (
-                f"copy (select *, share_of(url, {n}) as share from {table}) "
-                f"to {folder} (format parquet, partition_by (share))"
+                f"copy (select *, share_of(url, {n}) as share from {table}) to "
+                "(getvariable('folder')) (format parquet, partition_by (share))"
             )
             run(connection, query, "storing")
     return tally, where
@@ -369,8 +369,10 @@ def _gather(files, stored, share, folder, memory):
         reading.collect(connection, files, tally)
         n_pages = reading.grouped(connection, tally, "").n_pages
         for table in _GROUPED:
-            file = quoted(f"{where}/{table}.parquet")
-            connection.execute(f"copy {table} to {file}")
+            assign(connection, file=f"{where}/{table}.parquet")
+            connection.execute(
+                f"copy {table} to (getvariable('file')) (format parquet)"
+            )
     return tally, where, n_pages
 
 
@@ -404,7 +406,8 @@ def _saved(folders, what, memory):
         for table in _GROUPED:
             parts = " union all ".join(
                 f"select * replace (i + {start} as i) "
-                f"from {quoted(f'{pattern(folder)}/{table}.parquet')}"
+                f"from read_parquet({quoted(f'{pattern(folder)}/{table}.parquet')}, "
+                "hive_partitioning = false)"
                 for folder, start in offsets.items()
             )
             connection.execute(f"create view {table} as {parts}")

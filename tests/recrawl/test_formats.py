@@ -39,8 +39,8 @@ def rows(connection):
     """Rows that a file's own format gives, without `row` and `given`."""
 
     def rows(path, columns="*"):
-        query = recognise(path).query.replace("$file", quoted(pattern(path)))
-        found = connection.sql(query).order("row").select(columns)
+        read_from(connection, path)
+        found = connection.sql(recognise(path).query).order("row").select(columns)
         kept = [name for name in found.columns if name not in ("row", "given")]
         return found.select(*kept).fetchall()
 

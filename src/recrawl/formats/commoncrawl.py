@@ -30,7 +30,7 @@ _JSON = captures.query(f"""
             '$.urlkey', '$.timestamp', '$.url', '$.mime', '$.status', '$.digest',
             '$.method'
         ])) as f
-    from lines($file)
+    from lines()
     where line <> '' and not (contains(line, '{_NONE}') and f[3] is null)
 """)
 
@@ -42,7 +42,7 @@ _PARQUET = captures.query("""
             '', strftime(fetch_time::timestamptz, '%Y%m%d%H%M%S'), url, '',
             fetch_status::varchar, content_digest
         ] as f
-    from read_parquet($file, file_row_number = true, hive_partitioning = false)
+    from read_parquet(getvariable('file'), hive_partitioning = false)
 """)
 
 
@@ -75,5 +75,6 @@ FORMATS = (
         "fetches",
         _is_table,
         _PARQUET,
+        in_utf8=False,
     ),
 )

@@ -36,7 +36,7 @@ with fields as (
             then regexp_extract(trim(line), '{_FIELDS}', [{_NAMES}])
         end as f,
         nullif(f['url'], '') as url
-    from lines($file)
+    from lines()
     where line <> ''
 )
 

@@ -197,7 +197,8 @@ _CSV = _query(rf"""
         from (
             select row_number() over () as row, line
             from read_csv(
-                $file, auto_detect = false, header = false,
+                getvariable('file'), compression = getvariable('compression'),
+                auto_detect = false, header = false,
                 columns = {{line: 'varchar'}}, delim = '\x01', quote = '',
                 escape = '', strict_mode = false, encoding = 'latin-1',
                 hive_partitioning = false
@@ -222,5 +223,6 @@ FORMATS = (
         "states",
         lambda head, path: head.startswith(_CSV_HEADER),
         _CSV,
+        in_utf8=False,
     ),
 )

@@ -33,7 +33,7 @@ def first_object(head: bytes) -> dict[str, Any]:
     >>> first_object(b"url,time,changed")
     {}
     """
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, RecursionError):
         text = head.removeprefix(codecs.BOM_UTF8).lstrip()
         found = json.loads(text.partition(b"\n")[0])
         if isinstance(found, dict):
@@ -66,7 +66,7 @@ def fields(*paths: Any, metadata: tuple[str, ...] = ()) -> str:
         line as given,
         try(json_extract_string(line, ['$.url', '$.status'])) as f,
         try(json_extract_string(lower(line), []::varchar[])) as m
-    from lines($file)
+    from lines()
     where line <> ''
     """
     listed, any_case = (", ".join(map(quoted, each)) for each in (paths, metadata))
@@ -76,5 +76,5 @@ select
     line as given,
     try(json_extract_string(line, [{listed}])) as f,
     try(json_extract_string(lower(line), [{any_case}]::varchar[])) as m
-from lines($file)
+from lines()
 where line <> \'\'"""

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from recrawl.database import quoted, sql
+from recrawl.database import assign, sql
 from recrawl.formats.base import COLUMNS
 from recrawl.types import PathLike
 
@@ -136,7 +136,7 @@ def moments(texts: Iterable[str], as_of: datetime | None = None) -> dict[str, An
     with macros().cursor() as cursor:
         cursor.execute("set TimeZone = 'UTC'")
         if as_of is not None:
-            cursor.execute(f"set variable as_of = {quoted(as_of)}::timestamptz")
+            assign(cursor, as_of=as_of)
         found = cursor.execute(
             "select text, epoch_us(sound(time_of(text))) as t "
             "from (select distinct unnest($1::varchar[]) as text) where t is not null",

@@ -13,7 +13,6 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-import json
 import re
 import zlib
 from collections.abc import Mapping
@@ -24,10 +23,10 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recrawl.database import pattern, quoted, run, sql
-from recrawl.formats.base import Format, beginning, unpacked
-from recrawl.formats.checking import Quotes, Utf8
-from recrawl.formats.pieces import fields, first_object
+from recrawl.database import assign, run, sql
+from recrawl.formats.base import Format, beginning, read_from, unpacked
+from recrawl.formats.checking import SHOWN, Quotes, Utf8
+from recrawl.formats.pieces import first_object
 from recrawl.tally import FAILED, Tally, warn
 from recrawl.types import PathLike
 
@@ -57,7 +56,9 @@ _TEXTS = ("url", "importance", "host", "status", "digest", "etag")
 _TIMES = {"time": "t", "start": "start", "last_modified": "last_modified"}
 _OTHER_STATUS = {"http_status", "http_code", "status_code", "response_code"}
 _MISFIT = "that do not fit the columns"
-_LONGEST = 1 << 20  # characters of the first line
+_LONGEST = 1 << 20  # characters of the names of all columns together
+# Excel's line before the names.
+_SEPARATOR = re.compile(rf'"?sep=([{_DELIMITERS}])"?\s*', re.IGNORECASE)
 
 
 class ColumnsWarning(UserWarning):
@@ -70,20 +71,19 @@ class ColumnsWarning(UserWarning):
 def _is_text(head, path):
     """Whether a file is a table in text, by its name or by our names in line 1."""
     text = head.removeprefix(codecs.BOM_UTF8).decode(errors="replace")
-    first = "".join(text.splitlines()[:1])
-    names = {_plain(name.strip('"')) for name in re.split(f"[{_DELIMITERS}]", first)}
+    names = {_plain(name) for name in _names(io.StringIO(text, newline=""))[0]}
     return _is_named(head, path, _TEXT_SUFFIXES) or names >= {*REQUIRED}
 
 
 def _is_named(head, path, suffixes):
     """Whether a file has a name of tables, and is no page of a server's error."""
-    named = path.name.removesuffix(".gz").endswith(suffixes)
+    named = path.name.lower().removesuffix(".gz").endswith(suffixes)
     return named and not head.lstrip().startswith(b"<")
 
 
 def _is_parquet(head, path):
     """Whether a file is a table in Parquet."""
-    return head.startswith(b"PAR1") or path.suffix == ".parquet"
+    return head.startswith(b"PAR1") or path.suffix.lower() == ".parquet"
 
 
 def _is_json(head, path):
@@ -106,6 +106,7 @@ def insert(
     columns: Mapping[str, str],
     tally: Tally,
     rows: tuple[int, ...] | None = None,
+    whole: Path | None = None,
 ) -> None:
     r"""Insert the rows of one table into the table ``crawl`` or ``fetches``.
 
@@ -118,7 +119,7 @@ def insert(
     number : int
         The file's number, written with each row.
     file : pathlib.Path
-        The file.
+        The file, which errors name.
     columns : mapping from str to str
         The column to take for some of ours.
     tally : Tally
@@ -126,11 +127,13 @@ def insert(
     rows : tuple of int, optional
         Of a file in Parquet, the first row to be inserted, from 0, and the row
         after the last; by default all rows are.
+    whole : pathlib.Path, optional
+        What is read: a copy without what is damaged, by default the file itself.
 
     Raises
     ------
     ValueError
-        The file lacks a required column.
+        The file lacks a required column, or no line of it is JSON.
 
     Examples
     --------
@@ -146,21 +149,24 @@ def insert(
     """
     theirs = {ours: _plain(name) for ours, name in columns.items()}
     given = connection, number, file, theirs
-    kind = _kind(file)
+    kind, whole = _kind(file), whole or file
+    read_from(connection, whole)
     if kind == "parquet":
-        names, source = _parquet(connection, file)
+        names, source = _parquet(connection, whole)
         if rows is not None:  # DuckDB reads the row groups that hold them only
-            within = "where file_row_number >= {} and file_row_number < {}"
-            source += " " + within.format(*rows)
+            assign(connection, rows=rows)
+            source += (
+                " where file_row_number >= getvariable('rows')[1]"
+                " and file_row_number < getvariable('rows')[2]"
+            )
         _insert(*given, names, "file_row_number + 1", source)
     elif kind == "json":
         _insert(*given, *_json(connection, file))
-        line = f"lines({quoted(pattern(file))})"
         bad = "where trim(line) <> '' and not json_valid(line)"
-        bad = f"select n as line, line as given from {line} {bad}"
+        bad = f"select n as line, line as given from lines() {bad}"
         _count(connection, number, file, "that are no JSON", bad, tally)
     else:
-        _insert_text(*given, tally)
+        _insert_text(*given, whole, tally)
 
 
 def _kind(file):
@@ -201,14 +207,14 @@ def check(file: Path, columns: Mapping[str, str]) -> Quotes | Utf8 | None:
     if kind != "text":
         return Utf8() if kind == "json" else None
     try:
-        names, delimiter = header(file)
+        names, delimiter, _ = header(file)
     except (EOFError, OSError, zlib.error):  # a damaged gzip file, which `mended` tells
         return None
     names, time = [_plain(name) for name in names], _plain(columns.get("time", "time"))
     return Quotes(delimiter, len(names), names.index(time)) if time in names else None
 
 
-def header(file: Path) -> tuple[list[str], str]:
+def header(file: Path) -> tuple[list[str], str, int]:
     """Find the names of columns of a table in text, and their delimiter.
 
     Parameters
@@ -221,7 +227,15 @@ def header(file: Path) -> tuple[list[str], str]:
     names : list of str
         As they stand in the first line.
     delimiter : str
-        The one of comma, semicolon, tab and bar that is there most often.
+        The one of comma, semicolon, tab and bar that is there most often, or
+        that a line ``sep=;`` before the names gives.
+    n_before : int
+        Number of lines before the names.
+
+    Raises
+    ------
+    ValueError
+        Names of more than 1,048,576 characters together, or 131,072 of one.
 
     Examples
     --------
@@ -230,13 +244,29 @@ def header(file: Path) -> tuple[list[str], str]:
     ...     file = Path(folder, "limits.csv")
     ...     _ = file.write_text("pattern;rate\\n")
     ...     header(file)
-    (['pattern', 'rate'], ';')
+    (['pattern', 'rate'], ';', 0)
     """
     text = {"encoding": "utf-8-sig", "errors": "replace", "newline": ""}
     with io.TextIOWrapper(unpacked(file), **text) as lines:
+        try:
+            return _names(lines)
+        except csv.Error as error:
+            raise ValueError(
+                f"{file} must have names of at most {_LONGEST:,} characters in its "
+                f"first line, and {csv.field_size_limit():,} each, got {error}"
+            ) from None
+
+
+def _names(lines):
+    """Find what `header` returns in the first lines of a text."""
+    line = lines.readline(_LONGEST)
+    if found := _SEPARATOR.fullmatch(line):
         line = lines.readline(_LONGEST)
-    delimiter = max(_DELIMITERS, key=line.count)
-    return next(csv.reader([line], delimiter=delimiter), []), delimiter
+    if len(line) == _LONGEST:
+        raise csv.Error(f"more: {line[:SHOWN]!r}")
+    delimiter = found[1] if found else max(_DELIMITERS, key=line.count)
+    names = next(csv.reader([line], delimiter=delimiter), [])
+    return names, delimiter, int(bool(found))
 
 
 def _plain(name):
@@ -244,21 +274,24 @@ def _plain(name):
     return name.strip().lower()
 
 
-def selected(connection: Any, file: Path, names: tuple[str, ...]) -> str:
+def selected(
+    connection: Any, file: Path, names: tuple[str, ...], whole: Path | None = None
+) -> str:
     r"""SELECT of some columns of a table as text, in Parquet or in CSV and its kin.
 
     Parameters
     ----------
     connection : duckdb.DuckDBPyConnection
         A database.
-    file : pathlib.Path
-        The file.
+    file, whole : pathlib.Path
+        As of `insert`.
     names : tuple of str
         Names of columns; the last one may hold decimal commas.
 
     Returns
     -------
     str
+        It reads the file until the connection reads another one.
 
     Raises
     ------
@@ -279,10 +312,12 @@ def selected(connection: Any, file: Path, names: tuple[str, ...]) -> str:
     """
     if not file.is_file():
         raise FileNotFoundError(f"no such file: {file}")
+    whole = whole or file
+    read_from(connection, whole)
     if _is_parquet(beginning(file), file):
-        columns, source = _parquet(connection, file)
+        columns, source = _parquet(connection, whole)
     else:
-        columns, source = _text(file, names[-1])
+        columns, source = _text(whole, names[-1])
     found = {_plain(name): field for name, (field, _) in columns}
     if missing := [name for name in names if name not in found]:
         raise ValueError(
@@ -295,23 +330,18 @@ def selected(connection: Any, file: Path, names: tuple[str, ...]) -> str:
 
 def _parquet(connection, file):
     """Columns of a Parquet file, ``(name, (SQL, type))``, and the SQL of its rows."""
+    names = pq.read_schema(file).names
+    numbered = ", ".join(f"c{k}" for k in range(len(names)))
     # keys in the names of folders would hide columns of the file
-    source = (
-        f"read_parquet({quoted(pattern(file))}, file_row_number = true, "
-        "hive_partitioning = false)"
-    )
-    found = [
-        ('"' + name.replace('"', '""') + '"', kind)
-        for name, kind, *_ in connection.execute(f"describe from {source}").fetchall()
-        if name != "file_row_number"
-    ]
-    # DuckDB gives other names to columns whose names differ in case alone
-    return list(zip(pq.read_schema(file).names, found, strict=True)), source
+    source = "read_parquet(getvariable('file'), hive_partitioning = false)"
+    source += f" as numbered({numbered})"
+    found = connection.execute(f"describe from {source}").fetchall()
+    return [(name, each[:2]) for name, each in zip(names, found, strict=True)], source
 
 
 def _text(file, weight, options="strict_mode = true"):
     """The same of a CSV or TSV file, in which one column may have decimal commas."""
-    names, delimiter = header(file)
+    names, delimiter, n_before = header(file)
     columns = [(name, (f"c{k}", "VARCHAR")) for k, name in enumerate(names)]
     for k, name in enumerate(names):
         if _plain(name) == weight and delimiter in ";\t":
@@ -320,22 +350,31 @@ def _text(file, weight, options="strict_mode = true"):
     types = ", ".join(f"c{k}: 'varchar'" for k in range(len(names)))
     # DuckDB's guesses, of the dialect from the rows, fail where rows are bad
     return columns, (
-        f"read_csv({quoted(pattern(file))}, "
+        "read_csv(getvariable('file'), compression = getvariable('compression'), "
         f"auto_detect = false, header = true, delim = '{delimiter}', quote = '\"', "
-        f"escape = '\"', columns = {{{types}}}, hive_partitioning = false, {options})"
+        f"escape = '\"', columns = {{{types}}}, skip = {n_before}, "
+        f"hive_partitioning = false, {options})"
     )
 
 
 def _json(connection, file):
     """The same of JSON Lines, with the SQL of the row's number before its rows."""
-    lines = f"lines({quoted(pattern(file))})"
     # all keys: the first lines may lack some
     keys = connection.execute(
-        f"select distinct unnest(try(json_keys(line))) as key from {lines} order by key"
+        "select distinct unnest(try(json_keys(line))) as key from lines() order by key"
     ).fetchall()
+    if not keys:
+        line = beginning(file)[:SHOWN].decode("utf-8", "replace").splitlines()[0]
+        raise ValueError(
+            f"{file} must have one object of JSON a line, but no line is JSON; the "
+            f"first is {line!r}{_in_utf8(line)}"
+        )
+    # pointers of RFC 6901, in which two signs are written in another way
+    pointers = ["/" + k.replace("~", "~0").replace("/", "~1") for (k,) in keys]
+    assign(connection, pointers=pointers)
     columns = [(key, (f"f[{k}]", "VARCHAR")) for k, (key,) in enumerate(keys, 1)]
-    objects = fields(*(f"$.{json.dumps(key, ensure_ascii=False)}" for (key,) in keys))
-    objects = objects.replace("lines($file)", lines)
+    values = "try(json_extract_string(line, getvariable('pointers')))"
+    objects = f"select n as row, {values} as f from lines() where line <> ''"
     return columns, "row", f"({objects}) where f is not null"
 
 
@@ -379,14 +418,14 @@ def times_as_numbers(file: Path, folder: PathLike) -> Path:
     return copy
 
 
-def _insert_text(connection, number, file, theirs, tally):
+def _insert_text(connection, number, file, theirs, whole, tally):
     """Insert the rows of a CSV or TSV file; count the lines that are none."""
     weight, row = theirs.get("importance", "importance"), "row_number() over ()"
     # Only the strict parser rejects rows with too many values, but it cannot
     # parse a file with line breaks of two kinds.
     for strict in (True, False):
         options = f"store_rejects = true, strict_mode = {strict}"
-        columns, source = _text(file, weight, options)
+        columns, source = _text(whole, weight, options)
         try:
             _insert(connection, number, file, theirs, columns, row, source)
             break
@@ -466,8 +505,13 @@ def _check_names(file, given, theirs):
         missing.append(f"{signs[0]!r} (or {', '.join(map(repr, signs[1:]))})")
     if missing:
         names = ", ".join(given) or "none"
-        hint = "; its text must be in UTF-8" if "\ufffd" in names else ""
         raise ValueError(
             f"{file} must have a column {' and '.join(missing)} in its first line, "
-            f"got {names}{hint}; --column OURS=THEIRS takes another one"
+            f"got {names}{_in_utf8(names)}; --column OURS=THEIRS takes another one"
         )
+
+
+def _in_utf8(text):
+    """What to say of a text that seems to be in another encoding."""
+    hint = "; its text must be in UTF-8"
+    return hint if {"\ufffd", "\0"} & {*text} else ""

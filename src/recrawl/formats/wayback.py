@@ -30,7 +30,7 @@ _JSON = captures.query(rf"""
             try(regexp_extract(line, '{_INNER}', 1)::json::varchar[]) as texts,
             first(list_transform(texts, lambda name: lower(name))) over (order by n)
                 as l
-        from lines($file)
+        from lines()
         where line <> ''
     )
 

@@ -342,11 +342,15 @@ create macro reading_of(t) as
         else ''
     end;
 
--- Number of a line, and its text, of a text file that may be gzipped.
-create macro lines(file) as table
+-- Number of a line, and its text, of the file that the variables name
+-- (`base.read_from`). The macro can only be made where they have values.
+set variable file = '';
+set variable compression = 'none';
+create macro lines() as table
     select row_number() over () as n, line
     from read_csv(
-        file,
+        getvariable('file'),
+        compression = getvariable('compression'),
         auto_detect = false,
         columns = {line: 'varchar'},
         delim = '\x01',
