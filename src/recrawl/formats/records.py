@@ -1,6 +1,6 @@
 """What the readers in Python share: batches of rows, their limits, and dates."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -13,7 +13,16 @@ from recrawl.database import assign, sql
 from recrawl.formats.base import COLUMNS
 from recrawl.types import PathLike
 
-__all__ = ["LONGEST", "LOST", "TOO_LONG", "batches", "downloaded", "macros", "moments"]
+__all__ = [
+    "LONGEST",
+    "LOST",
+    "TOO_LONG",
+    "batches",
+    "downloaded",
+    "groups",
+    "macros",
+    "moments",
+]
 
 #: Reason of the row that stands for the lost end of a file.
 LOST = "end of a truncated or damaged file"
@@ -24,7 +33,7 @@ LONGEST = 2_000_000
 TOO_LONG = f"of more than {LONGEST:,} bytes"
 
 _ROWS = 50_000  # in a batch: some 20 MB of rows as Python objects
-_CHARACTERS = 4_000_000  # in the texts of a batch, as soon as which it is full
+_MOST = 4_000_000  # in the texts of a batch, as soon as which it is full
 _SHOWN = 1000  # characters of a row as it stands; messages show fewer
 _TIME = pa.timestamp("us", "UTC")
 _TIMES = {"time", "start", "stop", "last_modified"}
@@ -64,7 +73,7 @@ def batches(rows: Iterable[dict[str, Any]], kind: str) -> pa.RecordBatchReader:
 
 
 def _batches(rows, schema):
-    for some in _groups(rows):
+    for some in groups(rows):
         texts = {v for row in some for k, v in row.items() if k in _TIMES}
         known = moments(text for text in texts if isinstance(text, str))
         for row in some:
@@ -74,14 +83,29 @@ def _batches(rows, schema):
         yield pa.RecordBatch.from_pylist(some, schema)
 
 
-def _groups(rows):
-    """Lists of rows, of bounded size."""
+def groups(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Collect rows into lists of bounded size, with no more of each than is shown.
+
+    Parameters
+    ----------
+    rows : iterable of dict
+        With the text `given`.
+
+    Yields
+    ------
+    list of dict
+
+    Examples
+    --------
+    >>> [len(some) for some in groups({"given": "ab" * 10**6} for _ in range(6))]
+    [3, 3]
+    """
     some, n_characters = [], 0
     for row in rows:
-        row["given"] = row["given"][:_SHOWN]
         some.append(row)
         n_characters += sum(len(v) for v in row.values() if isinstance(v, str))
-        if len(some) == _ROWS or n_characters > _CHARACTERS:
+        row["given"] = row["given"][:_SHOWN]
+        if len(some) == _ROWS or n_characters > _MOST:
             yield some
             some, n_characters = [], 0
     if some:
