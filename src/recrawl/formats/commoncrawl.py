@@ -3,9 +3,9 @@ r"""Captures of Common Crawl: JSON lines of its index, or its Parquet table.
 ``curl 'https://index.commoncrawl.org/CC-MAIN-2026-40-index?url=example.org/*&\
 output=json'`` gives the captures of one crawl, one a line; ask for each crawl and
 put the answers into a folder. pywb answers in the same way. Of the Parquet table
-(``cc-index/table/cc-main/warc``) keep url, fetch_time, fetch_status,
-content_digest and content_truncated; ``subset=crawldiagnostics`` has the 304s and the failed fetches.
-Hosts are taken in lower case and without the ports :80 and :443, so that
+(``cc-index/table/cc-main/warc``) keep url, fetch_time, fetch_status, content_digest
+and content_truncated; ``subset=crawldiagnostics`` has the 304s and the failed
+fetches. Hosts are taken in lower case and without the ports :80 and :443, so that
 captures of one page stay together. Crawls are weeks apart: a page that changes
 more often changes in each.
 """

@@ -32,7 +32,8 @@ _ROOT = re.compile(
 # No entity but those of XML is ever replaced, whatever a document type declares.
 _NO_ENTITY = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[\da-fA-F]{1,6});)")
 
-#: Parent, name, text and attributes; names in small letters, without prefixes.
+#: Parent, name, text and attributes; names in small letters, without prefixes. The
+#: parent of the first element is empty.
 Element = tuple[str, str, str, dict[str, str]]
 
 
@@ -138,10 +139,11 @@ def _without_comments(piece):
 
 def _texts(piece, names):
     """Texts of the elements right inside of an entry, and why they cannot be read."""
-    if len(piece) > LONGEST:
+    texts, elements = {}, _elements(piece)
+    closed = elements and elements[-1][0] == ""
+    if len(piece) > LONGEST and not closed:
         return {}, TOO_LONG
-    texts = {}
-    for parent, name, text, _ in _elements(piece):
+    for parent, name, text, _ in elements:
         if parent in names:
             texts.setdefault(name, text)
     return texts, ""
@@ -158,8 +160,8 @@ def _elements(piece):
 
     def end(_):
         name, texts, attributes = opened.pop()
-        if opened:
-            found.append((opened[-1][0], name, "".join(texts).strip(), attributes))
+        parent = opened[-1][0] if opened else ""
+        found.append((parent, name, "".join(texts).strip(), attributes))
 
     def text(data):
         if opened:

@@ -157,8 +157,7 @@ def moments(texts: Iterable[str], as_of: datetime | None = None) -> dict[str, An
     >>> {text: str(time) for text, time in found.items()}
     {'2026/11/19': '2026-11-19 00:00:00+00:00'}
     """
-    with macros().cursor() as cursor:
-        cursor.execute("set TimeZone = 'UTC'")
+    with macros() as cursor:
         if as_of is not None:
             assign(cursor, as_of=as_of)
         found = cursor.execute(
@@ -169,9 +168,21 @@ def moments(texts: Iterable[str], as_of: datetime | None = None) -> dict[str, An
     return {text: _EPOCH + timedelta(microseconds=t) for text, t in found}
 
 
-@cache
 def macros() -> duckdb.DuckDBPyConnection:
-    """A database with the macros of a log."""
+    """Connect to a database that has the macros of a log, and nothing else.
+
+    Returns
+    -------
+    duckdb.DuckDBPyConnection
+        With the time zone UTC.
+    """
+    cursor = _database().cursor()
+    cursor.execute("set TimeZone = 'UTC'")
+    return cursor
+
+
+@cache
+def _database():
     connection = duckdb.connect()
     connection.execute(sql("tables"))
     return connection

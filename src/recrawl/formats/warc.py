@@ -83,6 +83,7 @@ def _rows(path):
 
 def _judged(ids, row, others):
     """The row of a record, with the reason if its request was no GET."""
+    row.setdefault("given", f"{row.get('time')} {row.get('url')}")
     return row | {"reason": OTHER_METHOD} if ids & others.keys() else row
 
 
@@ -166,11 +167,24 @@ def _records(stream):
             damage = "it does not begin behind the one before"
         if damage and stream.seekable():
             stream.seek(body)
-        line = stream.readline(_BLOCK)
-        while damage and line and not line.startswith(b"WARC/"):
-            line = stream.readline(_BLOCK)
+        line = _next_record(stream) if damage else stream.readline(_BLOCK)
         if damage:
             yield _damaged(damage, stream.seekable() and not line)
+
+
+def _next_record(stream):
+    """The next line that begins a record, or nothing.
+
+    What precedes it is not read by lines, as they may be many.
+    """
+    last = b"\n"
+    while block := stream.peek():
+        place = (last + block).find(b"\nWARC/")
+        if place >= 0:
+            stream.read(place + len(b"\nWARC/") - len(last))
+            return b"WARC/" + stream.readline(_BLOCK)
+        last = (last + stream.read(len(block)))[-len(b"\nWARC") :]
+    return b""
 
 
 def _lines(stream):
@@ -233,7 +247,6 @@ def _fetch(head, http):
         reason = CUT
     return {
         "url": url,
-        "given": f"{date} {url}",
         "time": date,
         "status": status,
         "digest": digest,

@@ -1,9 +1,9 @@
 r"""Answers of the Wayback CDX server: one line a capture.
 
 ``https://web.archive.org/cdx/search/cdx?url=example.org/&output=json`` gives one
-array of arrays, whose first one has the names, broken into lines or not; without ``output=json`` lines of
-seven fields come without names, and so other fields (``fl=``) are read from
-JSON only.
+array of arrays, whose first one has the names, broken into lines or not; without
+``output=json`` lines of seven fields come without names, and so other fields
+(``fl=``) are read from JSON only.
 
 Never use ``collapse=digest``, ``filter=statuscode:200`` or
 ``filter=mimetype:text/html``: the unchanged captures (warc/revisit) are then
@@ -37,9 +37,9 @@ _SCHEMA = pa.schema(
 def _read(path, as_of):
     rows = groups(_captures(_arrays(path)))
     batches = (pa.RecordBatch.from_pylist(some, _SCHEMA) for some in rows)
-    cursor = macros().cursor()
+    cursor = macros()
     cursor.register("answer", pa.RecordBatchReader.from_batches(_SCHEMA, batches))
-    return cursor.execute(captures.query("from answer")).to_arrow_reader()
+    return cursor.sql(captures.query("from answer")).to_arrow_reader()
 
 
 def _captures(arrays):
