@@ -179,9 +179,11 @@ def test_a_feed_that_is_cut_is_told(tmp_path, size):
     """The entries before the cut are used, as they are whole."""
     path = tmp_path / "feed.xml"
     path.write_bytes((SAMPLES / "feed.xml").read_bytes()[:size])
-    (fault,) = (row for row in rows(path) if "of XML" in row.get("reason", ""))
-    assert fault["reason"] == "of XML with a fault, behind which entries may be missing"
-    assert fault["given"].startswith("feed.xml: <unknown>:")
+    fault, *items = rows(path)
+    assert fault["reason"] == LOST
+    assert fault["given"] == "feed.xml: its last element is not closed"
+    whole = rows(SAMPLES / "feed.xml")
+    assert [row["given"] for row in items] == [row["given"] for row in whole][:1]
 
 
 def test_items_of_the_future_and_of_the_download_are_left_out(tmp_path):

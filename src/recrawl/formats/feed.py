@@ -7,8 +7,9 @@ to the download. Several downloads of one feed join where they overlap: put them
 into one folder.
 
 Pitfalls: a feed keeps its last items only, so that downloads far apart leave
-gaps, of which nothing is known. The oldest item only begins the window. Items
-that are dated at the download or later have made-up dates and are left out.
+gaps, of which nothing is known. The oldest item only begins the window; one that
+is out of order, pinned perhaps, does not. Items that are dated at the download or
+later have made-up dates and are left out.
 """
 
 from bisect import bisect_right
@@ -96,10 +97,10 @@ def _starts(times, updated, as_of):
     feed is sorted by updates: from its own date on, others may be missing. Where the
     updates are in order and tell of as many items, all since the first are known.
     """
-    oldest = max(_in_order(times, as_of), _in_order(times[::-1], as_of))[1]
+    n, oldest = max(_in_order(times, as_of), _in_order(times[::-1], as_of))
     start = _in_order(updated, as_of)[1]
-    n_known = sum(time > oldest for time in times)
-    if sum(time > start for time in times) >= n_known > 0:
+    n_changes = sum(time > start for time in times)
+    if start > oldest and n_changes >= n - 1 > 0:
         return oldest, start
     return oldest, oldest
 
