@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from recrawl.database import pattern, quoted, sql
+from recrawl.database import sql
 from recrawl.formats import recognise
+from recrawl.formats.base import read_from
 from recrawl.tally import FAILED
 
 SAMPLES = Path(__file__).parent / "formats"

@@ -140,7 +140,7 @@ PLAIN = query(rf"""
         line as given,
         case when regexp_matches(line, '{BARE}') then string_split(line, ' ')[:6] end
             as f
-    from lines()
+    from lines(getvariable('file'))
     -- a list that goes on ends in an empty row and the key to resume it
     where line <> '' and not regexp_matches(line, '^\S+\+[0-9]{{14}}%21$|^ CDX ')
 """)

@@ -25,7 +25,7 @@ _QUERY = captures.query(r"""
             '$.url', '$.mime', '$.status', '$.digest', '$.method', '$.truncated'
         ])) as j,
         case when j is not null then [part['key'], part['stamp']] || j end as f
-    from lines()
+    from lines(getvariable('file'))
     where line <> '' and line not like '!%'
 """)
 

@@ -7,6 +7,9 @@ one line that is not in UTF-8 or too long. `mended` finds such places in one pas
 over the file, and writes a copy without them, if there are any. It holds a few
 lines at a time.
 
+What goes on for longer than any row is refused at once, with its line: nothing
+tells where a row begins again.
+
 A member whose checksum is wrong is left out as a whole, and with it all that
 follows, for nothing tells which of its bytes are right. A member that is cut
 off has no checksum; its whole lines are used.
@@ -226,7 +229,8 @@ def mended(
     Raises
     ------
     ValueError
-        A gzip file that is damaged from its beginning on.
+        A gzip file that is damaged from its beginning on; a line, or a value in
+        quotes, that does not end within the limits.
 
     Examples
     --------
@@ -237,8 +241,8 @@ def mended(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "text.gz")
     ...     _ = file.write_bytes(gzip.compress(b"one\\ntwo\\n") + b"and more")
-    ...     mended(file, folder, None, 0, tally).read_text().split()
-    ['one', 'two']
+    ...     mended(file, tempfile.mkdtemp(dir=folder), None, 0, tally).read_text()
+    'one\\ntwo\\n'
     >>> print(tally.places[LOST][0][2])  # doctest: +NORMALIZE_WHITESPACE
     text.gz, behind line 2: no sound gzip member at byte 28
     (Error -3 while decompressing data: incorrect header check)

@@ -30,7 +30,7 @@ _JSON = captures.query(f"""
             '$.urlkey', '$.timestamp', '$.url', '$.mime', '$.status', '$.digest',
             '$.method', '$.truncated'
         ])) as f
-    from lines()
+    from lines(getvariable('file'))
     where line <> '' and not (contains(line, '{_NONE}') and f[3] is null)
 """)
 

@@ -39,7 +39,7 @@ with fields as (
         end as f,
         nullif(f['url'], '') as url,
         split_part(f['rest'], ' ', 1) as notes
-    from lines()
+    from lines(getvariable('file'))
     where line <> ''
 )
 

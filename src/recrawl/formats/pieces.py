@@ -66,7 +66,7 @@ def fields(*paths: Any, metadata: tuple[str, ...] = ()) -> str:
         line as given,
         try(json_extract_string(line, ['$.url', '$.status'])) as f,
         try(json_extract_string(lower(line), []::varchar[])) as m
-    from lines()
+    from lines(getvariable('file'))
     where line <> ''
     """
     listed, any_case = (", ".join(map(quoted, each)) for each in (paths, metadata))
@@ -76,5 +76,5 @@ select
     line as given,
     try(json_extract_string(line, [{listed}])) as f,
     try(json_extract_string(lower(line), [{any_case}]::varchar[])) as m
-from lines()
+from lines(getvariable('file'))
 where line <> \'\'"""

@@ -30,7 +30,7 @@ with parts as (
         sum((
             line in ('CrawlDatum::', 'Content::', 'ParseData::', 'ParseText::')
         )::integer) over so_far as datum
-    from lines()
+    from lines(getvariable('file'))
     where line <> ''
     -- a count with a filter in place of the sum would take quadratic time
     window so_far as (order by n rows unbounded preceding)

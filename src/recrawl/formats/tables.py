@@ -55,7 +55,9 @@ _NONE = "null", "DATE"
 _TEXTS = ("url", "importance", "host", "status", "digest", "etag")
 _TIMES = {"time": "t", "start": "start", "last_modified": "last_modified"}
 _OTHER_STATUS = {"http_status", "http_code", "status_code", "response_code"}
+_LINES = "lines(getvariable('file'))"
 _MISFIT = "that do not fit the columns"
+_MOST_LISTED = 50_000  # of them, in some 100 MB
 _LONGEST = 1 << 20  # characters of the names of all columns together
 # Excel's line before the names.
 _SEPARATOR = re.compile(rf'"?sep=([{_DELIMITERS}])"?\s*', re.IGNORECASE)
@@ -163,7 +165,7 @@ def insert(
     elif kind == "json":
         _insert(*given, *_json(connection, file))
         bad = "where trim(line) <> '' and not json_valid(line)"
-        bad = f"select n as line, line as given from lines() {bad}"
+        bad = f"select n as line, line as given from {_LINES} {bad}"
         _count(connection, number, file, "that are no JSON", bad, tally)
     else:
         _insert_text(*given, whole, tally)
@@ -330,13 +332,13 @@ def selected(
 
 def _parquet(connection, file):
     """Columns of a Parquet file, ``(name, (SQL, type))``, and the SQL of its rows."""
-    names = pq.read_schema(file).names
-    numbered = ", ".join(f"c{k}" for k in range(len(names)))
     # keys in the names of folders would hide columns of the file
     source = "read_parquet(getvariable('file'), hive_partitioning = false)"
-    source += f" as numbered({numbered})"
     found = connection.execute(f"describe from {source}").fetchall()
-    return [(name, each[:2]) for name, each in zip(names, found, strict=True)], source
+    columns = [(f"c{k}", kind) for k, (_, kind, *_) in enumerate(found)]
+    source += f" as numbered({', '.join(column for column, _ in columns)})"
+    # DuckDB gives other names to columns whose names differ in case alone
+    return list(zip(pq.read_schema(file).names, columns, strict=True)), source
 
 
 def _text(file, weight, options="strict_mode = true"):
@@ -360,11 +362,10 @@ def _text(file, weight, options="strict_mode = true"):
 def _json(connection, file):
     """The same of JSON Lines, with the SQL of the row's number before its rows."""
     # all keys: the first lines may lack some
-    keys = connection.execute(
-        "select distinct unnest(try(json_keys(line))) as key from lines() order by key"
-    ).fetchall()
+    keys = "select distinct unnest(try(json_keys(line))) as key"
+    keys = connection.execute(f"{keys} from {_LINES} order by key").fetchall()
     if not keys:
-        line = beginning(file)[:SHOWN].decode("utf-8", "replace").splitlines()[0]
+        line = beginning(file)[:SHOWN].decode("utf-8", "replace").partition("\n")[0]
         raise ValueError(
             f"{file} must have one object of JSON a line, but no line is JSON; the "
             f"first is {line!r}{_in_utf8(line)}"
@@ -374,7 +375,7 @@ def _json(connection, file):
     assign(connection, pointers=pointers)
     columns = [(key, (f"f[{k}]", "VARCHAR")) for k, (key,) in enumerate(keys, 1)]
     values = "try(json_extract_string(line, getvariable('pointers')))"
-    objects = f"select n as row, {values} as f from lines() where line <> ''"
+    objects = f"select n as row, {values} as f from {_LINES} where line <> ''"
     return columns, "row", f"({objects}) where f is not null"
 
 
@@ -421,20 +422,47 @@ def times_as_numbers(file: Path, folder: PathLike) -> Path:
 def _insert_text(connection, number, file, theirs, whole, tally):
     """Insert the rows of a CSV or TSV file; count the lines that are none."""
     weight, row = theirs.get("importance", "importance"), "row_number() over ()"
+    _check_names(file, [_plain(name) for name in header(whole)[0]], theirs)
     # Only the strict parser rejects rows with too many values, but it cannot
     # parse a file with line breaks of two kinds.
     for strict in (True, False):
-        options = f"store_rejects = true, strict_mode = {strict}"
-        columns, source = _text(whole, weight, options)
+        options = f"strict_mode = {strict}"
         try:
+            n_misfits = _n_misfits(connection, whole, options)
+            listed = "store_rejects" if n_misfits is None else "ignore_errors"
+            columns, source = _text(whole, weight, f"{options}, {listed} = true")
             _insert(connection, number, file, theirs, columns, row, source)
             break
         except duckdb.InvalidInputException as error:
             if not strict or "invalid state" not in str(error):
                 raise
+    if n_misfits is not None:
+        if n_misfits:
+            tally.add(_MISFIT, n_misfits, [(number, 0, file.name)])
+        return
     bad = "select line, any_value(error_message) as given from reject_errors group by 1"
     _count(connection, number, file, _MISFIT, bad, tally)
     connection.execute("drop table reject_errors; drop table reject_scans")
+
+
+def _n_misfits(connection, file, options):
+    """Count the rows that do not fit the columns, if they are too many to be listed.
+
+    DuckDB needs 2 KB for each row that it lists, outside of its bounded memory.
+    """
+
+    def counted(source):
+        return connection.execute(f"select count(*) from {source}").fetchall()[0][0]
+
+    def n_rows(options):
+        _, source = _text(file, "", f"{options}, ignore_errors = true")
+        return counted(f"(select c0 from {source})")
+
+    n_fit = n_rows(options)
+    # lines inside of values are none, but they are fewer in most logs
+    if counted(f"{_LINES} where trim(line) <> ''") - n_fit <= _MOST_LISTED:
+        return None
+    return n_rows("strict_mode = false, null_padding = true, parallel = false") - n_fit
 
 
 def _count(connection, number, file, reason, query, tally):

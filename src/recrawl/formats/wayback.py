@@ -62,7 +62,7 @@ def _captures(arrays):
 def _texts(array):
     """The texts of an array in JSON, or None."""
     try:
-        return [str(text) for text in json.loads(array)]
+        return ["" if text is None else str(text) for text in json.loads(array)]
     except (ValueError, RecursionError):
         return None
 

@@ -342,14 +342,12 @@ create macro reading_of(t) as
         else ''
     end;
 
--- Number of a line, and its text, of the file that the variables name
--- (`base.read_from`). The macro can only be made where they have values.
-set variable file = '';
-set variable compression = 'none';
-create macro lines() as table
+-- Number of a line, and its text, of a text file. `base.read_from` sets the variable,
+-- and that of the file's name: lines(getvariable('file')).
+create macro lines(file) as table
     select row_number() over () as n, line
     from read_csv(
-        getvariable('file'),
+        file,
         compression = getvariable('compression'),
         auto_detect = false,
         columns = {line: 'varchar'},
