@@ -36,6 +36,7 @@ __all__ = [
 
 #: Memory that a database may use by default: a share of the machine's.
 MEMORY = "50%"
+_SHOWN = 80  # characters of a line of a file in a message
 _POLL = 0.1  # seconds between two looks at a running query
 # DuckDB compresses tables that are in a file, but not those in memory. A Parquet log
 # of half the memory limit took equally long both ways; one of a sixth took 1.4 times as
@@ -263,12 +264,12 @@ def pattern(file: PathLike) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """First line of an error's message.
+    """What an error's message says, without the query that DuckDB adds below.
 
     Parameters
     ----------
     error : Exception
-        Any; DuckDB adds the query below its first line.
+        Any. Of an error in a CSV file, the line and the rule are told too.
 
     Returns
     -------
@@ -279,4 +280,8 @@ def first_line(error: Exception) -> str:
     >>> first_line(ValueError("no such file\\nLINE 1: select"))
     'no such file'
     """
-    return str(error).strip().splitlines()[0]
+    first, *others = str(error).strip().splitlines()
+    if "CSV Error on Line" not in first:
+        return first
+    # the next lines are that line of the file, and what is wrong with it
+    return "; ".join([first, *(line[:_SHOWN] for line in others[:2])])
