@@ -53,7 +53,7 @@ def batches(rows: Iterable[dict[str, Any]], kind: str) -> pa.RecordBatchReader:
     Parameters
     ----------
     rows : iterable of dict
-        By column; what is missing is null. Times may be texts.
+        By column, `given` among them; what is missing is null. Times may be texts.
     kind : str
         A key of `base.COLUMNS`.
 
@@ -64,7 +64,7 @@ def batches(rows: Iterable[dict[str, Any]], kind: str) -> pa.RecordBatchReader:
 
     Examples
     --------
-    >>> batches([{"row": 1, "url": "a", "status": 200}], "fetches").read_all().num_rows
+    >>> batches([{"row": 1, "given": "a 200"}], "fetches").read_all().num_rows
     1
     """
     columns = ("row", "given", *COLUMNS[kind], "reason")
