@@ -6,12 +6,16 @@ An expected row is page, day of the month of the fetch, and whether it changed.
 import csv
 import gzip
 import json
+import re
 from datetime import UTC, datetime
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import recrawl
 from recrawl import Source
+from recrawl.reading import gathered
 from tests.recrawl.crawl_logs import recorded
 
 WWW = "https://www.example.org/"
@@ -76,6 +80,33 @@ def crawl_log(*middles, json_of="{}"):
             for day, middle, digest, note in middles
         )
     )
+
+
+def truncated(kind):
+    """The second of four fetches of a page is cut off, in each format that says so."""
+    days = (1, A), (2, C), (3, A), (4, B)
+    notes = {"length": "lenTrunc", "time": "timeTrunc,3t"}.get(kind, "headerTrunc")
+    header = {"WARC_Truncated": kind}
+    cut = [{"truncated": kind} if value == C else {} for _, value in days]
+    return {
+        "warc": [
+            record("response", k, k, **digest(value), **(header if value == C else {}))
+            for k, value in days
+        ],
+        "cdxj": cdxj(
+            *((k, {"digest": d} | more) for (k, d), more in zip(days, cut, strict=True))
+        ),
+        "commoncrawl": "".join(
+            json.dumps(json.loads(answer(*fetch)) | more) + "\n"
+            for fetch, more in zip(days, cut, strict=True)
+        ),
+        "crawl-log": crawl_log(
+            *((k, "- -", d, notes if d == C else "-") for k, d in days)
+        ),
+    }
+
+
+WHOLE = [(PAGE, 1, "false"), (PAGE, 3, "false"), (PAGE, 4, "true")]
 
 
 MIMES = ["text/html -", " -", "text/html; charset=utf-8 #004"]
@@ -210,6 +241,25 @@ FETCHES = {
         )
         for size in (-1, -7)
     },
+    **{
+        f"warc-length-{size}": (
+            warc(record("response", 2, 2, **digest(A)),
+                 re.sub(rb"(Content-Length: ).*", rb"\g<1>" + size.encode(),
+                        record("response", 2, 4, **digest(C)))),
+            UNCHANGED,
+        )
+        for size in ("1" * 19, "1" * 20, "1" * 5000, "-5", "1e9", "9" * 15)
+    },
+    "warc-long-line": (
+        warc(record("response", 2, 2, **digest(A)),
+             record("response", 2, 4, X="x" * 70_000, **digest(C))),
+        UNCHANGED,
+    ),
+    "warc-many-lines": (
+        warc(record("response", 2, 2, **digest(A)),
+             record("response", 2, 4, X="x\r\na: b" * 20_000, **digest(C))),
+        UNCHANGED,
+    ),
     "warc-date": (
         warc(record("response", 2, 2, **digest(A)).replace(b"2026-08", b"0000-00")),
         ENDS,
@@ -252,6 +302,35 @@ def test_fetches(tmp_path, name):
         assert short(converted(path, tmp_path)) == expected
 
 
+@pytest.mark.parametrize("kind", ["disconnect", "time", "unspecified", "length"])
+@pytest.mark.parametrize("name", ["warc", "cdxj", "commoncrawl", "crawl-log"])
+def test_the_digest_of_a_part_is_not_that_of_the_page(tmp_path, name, kind):
+    path = put(tmp_path / "log", truncated(kind)[name])
+    assert short(converted(path, tmp_path)) == WHOLE
+
+
+def test_a_revisit_stands_for_a_whole_body(tmp_path):
+    revisit = record("revisit", 2, 2, **digest(A), WARC_Truncated="length")
+    assert short(converted(put(tmp_path / "log", warc(revisit)), tmp_path)) == UNCHANGED
+
+
+def test_bodies_cut_at_a_length_are_compared_with_each_other(tmp_path):
+    records = [
+        record("response", k, k, **digest(value), WARC_Truncated="length")
+        for k, value in enumerate([A, A, B], 1)
+    ]
+    assert short(converted(put(tmp_path / "log", records), tmp_path)) == UNCHANGED
+
+
+def test_a_table_of_common_crawl_says_what_is_cut(tmp_path):
+    table = {"url": [PAGE] * 4, "fetch_status": [200] * 4}
+    table["fetch_time"] = [datetime(2026, 8, k, tzinfo=UTC) for k in range(1, 5)]
+    table["content_digest"] = [A, C, A, B]
+    table["content_truncated"] = [None, "disconnect", None, None]
+    pq.write_table(pa.table(table), tmp_path / "part.parquet")
+    assert short(converted(tmp_path / "part.parquet", tmp_path)) == WHOLE
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -291,6 +370,23 @@ def test_an_answer_without_captures_is_one(tmp_path, format, first, other, last)
     for k, text in enumerate([first, other, last]):
         put(folder / f"{k}.json", text)
     assert short(converted(folder, tmp_path, format=format)) == ENDS
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_an_answer_in_lines_of_any_kind(tmp_path, indent):
+    """Beside another one, that of each client; and two in one line."""
+    whole = [json.loads(wayback((1, *PAGES[0][1:]), (3, *PAGES[1][1:])))] * 2
+    folder = tmp_path / "answers"
+    folder.mkdir()
+    put(folder / "0.json", wayback((2, "text/html", "200", A)))
+    put(folder / "1.json", "".join(json.dumps(each, indent=indent) for each in whole))
+    assert short(converted(folder, tmp_path)) == UNCHANGED
+
+
+def test_what_is_no_array_of_an_answer_is_counted(tmp_path):
+    text = wayback(*PAGES).replace("],", "], oops", 1) + '["cut off'
+    with gathered(put(tmp_path / "a.json", text)) as (_, tally, _):
+        assert tally.counts["that are no captures"] == 2
 
 
 def feed(*dates):
@@ -362,6 +458,45 @@ def test_lastmods_and_a_damaged_entry(tmp_path):
     assert spans(found) == [("08-21 13:31", "09-01 00:00", "true")] * 2
 
 
+def dated(*dates):
+    """An Atom feed of items: published, and perhaps updated, in August or as a text."""
+    items = ""
+    for published, *updated in dates:
+        names = ("published", published), *(("updated", text) for text in updated)
+        items += "<entry><id>x</id>"
+        for name, given in names:
+            text = given if isinstance(given, str) else f"2026-08-{given:02}T00:00:00Z"
+            items += f"<{name}>{text}</{name}>"
+        items += "</entry>"
+    return f'<feed><link href="{PAGE}"/>{items}</feed>'
+
+
+@pytest.mark.parametrize(
+    ("dates", "start", "n_changes"),
+    [
+        ([(27,), (26,), (25,), (23,)], 23, 3),
+        ([(23,), (25,), (26,), (27,)], 23, 3),
+        # pinned: one, two, in a feed whose newest item is the last
+        ([("2018-05-11",), (27,), (26,), (25,), (23,)], 23, 3),
+        ([("2019-05-11",), ("2018-05-11",), (27,), (26,), (25,), (23,)], 23, 3),
+        ([("2018-05-11",), (27,), (26,)], 26, 1),
+        ([(23,), (25,), ("2018-05-11",), (26,), (27,)], 23, 3),
+        # sorted by updates: without them, with them, the last one edited
+        ([(27,), ("2019-01-01",), (26,), ("2020-01-01",), (25,)], 25, 2),
+        ([(27, 27), ("2019-01-01", 26), (25, 25), ("2018-01-01", 24)], 24, 2),
+        # an update of all items when the site was built
+        ([(27, 30), (26, 30), (25, 30), (23, 30)], 23, 3),
+    ],
+)
+def test_an_item_out_of_order_does_not_begin_the_window(
+    tmp_path, dates, start, n_changes
+):
+    path = put(tmp_path / "feed.xml", dated(*dates))
+    found = converted(path, tmp_path, as_of=AS_OF)
+    assert min(row["start"] for row in found)[:10] == f"2026-08-{start}"
+    assert [row["changed"] for row in found].count("true") == n_changes
+
+
 def datastore(folder, **watches):
     """A folder of changedetection.io: by its name, a watch and its histories."""
     for name, (watch, histories) in watches.items():
@@ -412,6 +547,41 @@ def test_watches(tmp_path, watch, histories, other):
         a=(other, {"history.txt": [day(1)]}),
         b=(DAILY | watch, histories),
     )
+    assert short(converted(folder, tmp_path)) == CHECKS
+
+
+def test_one_file_of_all_watches(tmp_path):
+    """As versions before 0.53 wrote it, with the name of a folder that is none."""
+    folder = datastore(tmp_path / "data", a=(DAILY, HISTORY), b=({}, HISTORY))
+    for name in "ab":
+        (folder / name / "watch.json").unlink()
+    put(tmp_path / "history.txt", f"{day(1)},x.txt\n")
+    text = json.dumps({"watching": {"a": DAILY, "b": [], "..": DAILY}})
+    path = put(folder / "url-watches.json", text)
+    expected = [(f"{PAGE}#a", *rest) for _, *rest in CHECKS]
+    for log in (folder, path):
+        assert short(converted(log, tmp_path)) == expected
+    with pytest.raises(ValueError, match="must hold the object 'watching'"):
+        converted(put(path, "["), tmp_path)
+
+
+@pytest.mark.parametrize("seconds", [1, 1e-6, 10, 86_400])
+def test_checks_without_a_change_become_one_row_where_they_are_many(tmp_path, seconds):
+    watch = DAILY | {"time_between_check": {"seconds": seconds}}
+    folder = datastore(tmp_path / "data", a=(watch, HISTORY))
+    found = converted(folder, tmp_path)
+    assert len(found) == (3 if seconds > 100 else 4)
+    changed = [row for row in found if row["changed"] == "true"]
+    assert [row["time"][8:10] for row in changed] == ["03"]
+    length = datetime.fromisoformat(changed[0]["time"]) - datetime.fromisoformat(
+        changed[0]["start"]
+    )
+    assert length.total_seconds() == pytest.approx(seconds)
+
+
+def test_a_watch_that_is_too_deep_loses_no_other(tmp_path):
+    folder = datastore(tmp_path / "data", a=({}, HISTORY), b=(DAILY, HISTORY))
+    put(folder / "a" / "watch.json", "[" * 200_000)
     assert short(converted(folder, tmp_path)) == CHECKS
 
 

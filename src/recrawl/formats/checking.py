@@ -261,7 +261,7 @@ def mended(
         return file
     target = Path(folder, file.name)
     # what is not read by lines may be a single one
-    lines = _lines(_blocks(file, size), _LONGEST if check else size)
+    lines = _lines(_blocks(file, size), _LONGEST if check else _ENDLESS)
     rows = check.rows(lines) if check else ((line, 1, "") for line in lines)
     with open(target, "wb") as out:
         n_lines = _write_sound(rows, out, damage, number, file, tally)
@@ -326,15 +326,18 @@ def _blocks(path, size):
 
 def _lines(blocks, longest):
     """Lines with their breaks; of one that is too long, a part that is too long."""
-    rest = b""
+    parts, size = [], 0
     for block in blocks:
+        if b"\n" not in block and b"\r" not in block:
+            if size <= longest:
+                parts.append(block)
+            size += len(block)
+            continue
         # the last one may go on, or have the second half of its break to come
-        *lines, rest = (rest + block).splitlines(keepends=True)
+        *lines, rest = b"".join([*parts, block]).splitlines(keepends=True)
         yield from lines
-        if not rest.endswith((b"\r", b"\n")):
-            rest = rest[: longest + 1]
-    if rest:
-        yield rest
+        parts, size = [rest], len(rest)
+    yield from b"".join(parts).splitlines(keepends=True)
 
 
 def _write_sound(rows, out, damage, number, file, tally):
