@@ -435,8 +435,10 @@ def _insert(connection, number, file, theirs, columns, row, source):
     }
     fields = [
         f"coalesce(value_of(trim(cast({ours[name][0]} as varchar))), '') as {name}_text"
-        for name in _TEXTS
+        for name in _TEXTS[1:]
     ]
+    # (a copy of all URLs would take memory)
+    fields.append(f"coalesce(trim(cast({ours['url'][0]} as varchar)), '') as url_text")
     fields += [f"{_time(*ours[name])} as {field}" for name, field in _TIMES.items()]
     fields.append(f"{_bit(*ours['changed'])} as changed")
     # as they stand, for rows that are shown: texts of all times take long

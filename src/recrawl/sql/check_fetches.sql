@@ -23,9 +23,10 @@ judged as (
                     text_of(last_modified_given), text_of(changed_given),
                     importance_text, host_text, status_text, digest_text, etag_text
                 ], $names, $ours),
-                case when url = '' then 'without a url' end,
+                case when is_nothing(url) then 'without a url' end,
                 unread(text_of(time_given))
             )
+            when is_nothing(url) then 'without a url'
             when unusable(url, t) is not null then unusable(url, t)
             when status is null and status_text <> ''
                 then 'whose status is not a number'
@@ -42,7 +43,7 @@ select
     status,
     -- digests of one page are compared if they are of one algorithm
     case
-        when value_of(split_part(digest_text, ':', -1)) is null then null
+        when is_nothing(split_part(digest_text, ':', -1)) then null
         when digest_text like '%:%' then digest_text
         else 'digest:' || digest_text
     end as digest,

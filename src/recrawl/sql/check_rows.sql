@@ -14,7 +14,7 @@ with parsed as (
         try_cast(status_text as integer) as status,
         -- with nothing to compare with, as at the first crawl of a page, a crawl
         -- begins an interval and ends none
-        changed is null and value_of(text_of(changed_given)) is null as begins
+        changed is null and is_nothing(text_of(changed_given)) as begins
     from fields
 ),
 
@@ -28,16 +28,17 @@ judged as (
                     text_of(last_modified_given), text_of(changed_given),
                     importance_text, host_text, status_text, digest_text, etag_text
                 ], $names, $ours),
-                case when url = '' then 'without a url' end,
+                case when is_nothing(url) then 'without a url' end,
                 unread(text_of(time_given))
             )
+            when is_nothing(url) then 'without a url'
             when unusable(url, t) is not null then unusable(url, t)
             when status is null and status_text <> ''
                 then 'whose status is not a number'
             when failed(status) then $failed
             when changed is null and not begins
                 then 'whose changed is neither yes nor no'
-            when start is null and value_of(text_of(start_given)) is not null
+            when start is null and not is_nothing(text_of(start_given))
                 then 'whose start cannot be read'
             when not plausible(start)
                 then 'whose start is before 1990 or more than a year from now'

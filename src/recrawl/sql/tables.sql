@@ -107,19 +107,16 @@ create macro used(reason) as
 
 create macro text_of(value) as coalesce(trim(cast(value as varchar)), '');
 
--- A text, or null for the words that programs write where nothing is known: databases,
--- spreadsheets, R, pandas, Java, Python, JavaScript. A host that has such a name
--- keeps it, because without a host that of the URL counts.
-create macro value_of(text) as
-    case
-        when length(text) > 9 or not list_contains([
-            '', '-', '--', '.', 'na', 'n/a', 'n.a.', '#na', '#n/a', '#n/a n/a', '<na>',
-            'nan', '-nan', '1.#qnan', '-1.#qnan', '1.#ind', '-1.#ind', 'nat',
-            'null', '(null)', '<null>', '[null]', '#null!', '\n', 'nil', '<nil>',
-            'none', '(none)', '<none>', 'undefined'
-        ], lower(text))
-            then text
-    end;
+-- Whether a text is one of the words that programs write where nothing is known:
+-- databases, spreadsheets, R, pandas, Java, Python, JavaScript. A host that has such a
+-- name keeps it, because without a host that of the URL counts.
+create macro is_nothing(text) as
+    regexp_full_match(
+        text,
+        '(?i)|--?|\.|\\n|n\.a\.|-nan|[<(#[]?(na|n/a|nan|nat|null|none|nil|undefined)[])>!]?'
+    );
+
+create macro value_of(text) as case when not is_nothing(text) then text end;
 
 create macro weight_of(text) as
     case when try_cast(text as double) >= 0 and try_cast(text as double) < 'inf'
@@ -349,7 +346,8 @@ create macro clock_of(text) as
     list_transform(
         [regexp_extract(
             tidied(text),
-            '^(\d\d?[a-z]{0,2}[-/. ]+[A-Za-z]{3,9}[-/. ]+(?:\d{4}|\d\d)\b|\d[\dW./-]*\d)'
+            '^(\d\d?[a-z]{0,2}[-/. ]+[A-Za-z]{3,9}[-/. ]+(?:\d{4}|\d\d)\b'
+            '|\d{4}[\dW./-]*\d|\d\d?\.\d\d?\.\d{4})'
             '(?:(?:[Tt:]| +)(\d[\d:.,]*(?: ?[AaPp]\.?[Mm]\b\.?)?)(.*))? *$',
             ['date', 'clock', 'zone']
         )],
