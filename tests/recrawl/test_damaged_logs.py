@@ -126,7 +126,9 @@ def test_a_line_that_is_no_utf8_is_counted(tmp_path):
 
 def test_a_column_that_may_be_the_status_is_told_of(tmp_path):
     log = tmp_path / "log.csv"
-    log.write_text("url,time,changed,Status_Code\na,1700000000,0,200\na,1800000000,0,503\n")
+    log.write_text(
+        "url,time,changed,Status_Code\na,1700000000,0,200\na,1800000000,0,503\n"
+    )
     found, message = recorded(recrawl.estimate, log, tmp_path / "a.parquet")
     assert "do you mean --column status=Status_Code?" in message[0]
     assert found.counts["rows"] == 2

@@ -42,7 +42,12 @@ _PARQUET = captures.query("""
             '', strftime(fetch_time::timestamptz, '%Y%m%d%H%M%S'), url, '',
             fetch_status::varchar, content_digest
         ] as f
-    from read_parquet($file, file_row_number = true, hive_partitioning = false)
+    from read_parquet(
+        $file,
+        binary_as_string = true,
+        file_row_number = true,
+        hive_partitioning = false
+    )
 """)
 
 

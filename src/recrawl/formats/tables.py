@@ -302,7 +302,9 @@ def selected(connection: Any, file: Path, names: tuple[str, ...]) -> str:
             f"got one without {' and '.join(missing)}"
         )
     fields = (_decoded(name, *found[_plain(name)])[0] for name in names)
-    fields = (f"cast({f} as varchar) as {n}" for f, n in zip(fields, names, strict=True))
+    fields = (
+        f"cast({f} as varchar) as {n}" for f, n in zip(fields, names, strict=True)
+    )
     return f"select {', '.join(fields)} from {source}"
 
 
@@ -463,6 +465,8 @@ def _decoded(name, column, kind):
         return f"coalesce(try(decode({column})), {other})", "VARCHAR"
     if kind == "FLOAT" and name in _TIMES:  # of seven digits
         return f"format('{{:.6e}}', {column})", "VARCHAR"
+    if kind == "JSON" and name in _TIMES:
+        return f"as_written({column}, given)", "VARCHAR"
     return column, kind
 
 
@@ -479,8 +483,6 @@ def _time(column, kind):
         return f"epoch_us(try_cast({column} as timestamptz))"
     if kind == "DOUBLE":
         return f"parse_number({column})"
-    if kind == "JSON":
-        column = f"as_written({column}, given)"
     return f"parse_time(nullif(trim(cast({column} as varchar)), ''))"
 
 
