@@ -304,8 +304,8 @@ def test_a_date_that_cannot_be_read_is_not_replaced(tmp_path, dump):
     }
 
 
-WORDS = ["NA", "NULL", r"\N", "nan", "None", "-", "null", "<NA>", "N/A", "NaN", "(null)",
-         "#N/A", "NaT", "undefined", "nil"]  # fmt: skip
+WORDS = ["NA", "NULL", r"\N", "nan", "None", "-", "null", "<NA>", "N/A", "NaN",
+         "(null)", "#N/A", "NaT", "undefined", "nil"]  # fmt: skip
 
 
 @pytest.mark.parametrize("word", WORDS)
@@ -342,10 +342,12 @@ def test_words_for_nothing_are_empty_cells(tmp_path, word):
     ("name", "other"),
     [
         ("Status Code", "status"), ("statusCode", "status"), ("http-status", "status"),
-        ("sc-status", "status"), ("fetch_status", "status"), ("responseCode", "status"),
+        ("sc-status", "status"), ("fetch_status", "status"),
+        ("responseCode", "status"),
         ("HTTP Status", "status"), ("hasChanged", "changed"), ("host_name", "host"),
         ("Content Digest", "digest"), ("page.importance", "importance"),
-        ("Last-Modified", None), ("LastModified", None), ("E-Tag", None), ("STATUS", None),
+        ("Last-Modified", None), ("LastModified", None), ("E-Tag", None),
+        ("STATUS", None),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])

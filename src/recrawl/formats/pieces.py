@@ -67,7 +67,8 @@ def fields(*paths: Any, metadata: str = "$.metadata", keys: Any = ()) -> str:
         n as row,
         line as given,
         try(json_extract_string(line, ['$.url', '$.status'])) as f,
-        try_cast(try(json_extract(line, '$.metadata')) as map(varchar, json)) as metadata,
+        try(json_extract(line, '$.metadata')) as object,
+        try_cast(object as map(varchar, json)) as metadata,
         list_transform(['code']::varchar[], lambda key: list_filter(
             map_entries(metadata), lambda entry: lower(entry.key) = key
         )[1].value) as m
@@ -80,7 +81,8 @@ select
     n as row,
     line as given,
     try(json_extract_string(line, [{listed}])) as f,
-    try_cast(try(json_extract(line, {quoted(metadata)})) as map(varchar, json)) as metadata,
+    try(json_extract(line, {quoted(metadata)})) as object,
+    try_cast(object as map(varchar, json)) as metadata,
     list_transform([{listed_keys}]::varchar[], lambda key: list_filter(
         map_entries(metadata), lambda entry: lower(entry.key) = key
     )[1].value) as m
