@@ -216,9 +216,12 @@ def opened(path: PathLike, argument: str, needed: Sequence[str]) -> pq.ParquetFi
     got = path
     try:
         file = pq.ParquetFile(path, page_checksum_verification=True)
-        if not (missing := [n for n in needed if n not in file.schema_arrow.names]):
+        if missing := [n for n in needed if n not in file.schema_arrow.names]:
+            got = f"{path} without {', '.join(missing)}"
+        elif pa.types.is_binary(file.schema_arrow.field("url").type):
+            got = f"{path} with bytes in the column 'url', not text"
+        else:
             return file
-        got = f"{path} without {', '.join(missing)}"
     except FileNotFoundError:
         raise FileNotFoundError(f"no such file: {path}") from None
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:

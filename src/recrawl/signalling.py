@@ -10,11 +10,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
 from paperlib.signals import fit
-from recrawl.database import run, sql
+from recrawl.database import first_line, run, sql
 from recrawl.dependence import encoded
 from recrawl.files import temporary_folder
 from recrawl.formats.checking import mended
@@ -86,9 +87,7 @@ def _read(connection, file, whole):
         connection.execute(f"create or replace temp view signals_text as {query}")
         run(connection, sql("read_signals"), "signals")
     except duckdb.InvalidInputException as error:
-        raise ValueError(
-            f"signals cannot be read, {file}: {first_line(error)}"
-        ) from None
+        raise ValueError(f"{file} cannot be read: {first_line(error)}") from None
 
 
 def _count(connection, name, tally):

@@ -122,7 +122,7 @@ STORM = {
 
 
 CODE_200 = {"fetch%2EstatusCode": ["200"]}
-NO_TIME = "without lastProcessedDate and nextFetchDate"
+NO_TIME = "without lastProcessedDate, and nextFetchDate with its interval"
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import csv
 import gzip
 import json
 import re
+import shlex
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ import pytest
 import recrawl
 from recrawl import Source
 from recrawl.reading import gathered
-from tests.recrawl.crawl_logs import recorded
+from tests.recrawl.crawl_logs import parquet, recorded, table
 
 WWW = "https://www.example.org/"
 PAGE = WWW + "page"
@@ -347,6 +348,151 @@ def test_a_table_of_common_crawl_says_what_is_cut(tmp_path):
 def test_keys_in_any_case(tmp_path, content):
     row = "08-02 00:00", "08-03 00:00", "false"
     assert spans(converted(put(tmp_path / "log", content), tmp_path)) == [row]
+
+
+DUMPS = [
+    storm("signatureChangeDate", "lastProcessedDate", "fetchInterval",
+          "fetch%2EstatusCode"),
+    frontier("signatureChangeDate", "lastProcessedDate", "fetch.statusCode"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dump", DUMPS)
+@pytest.mark.parametrize(
+    "date",
+    ["Mon, 03 Aug 2026 00:00:00 UTC", "2026-08-03T02:00:00+02:00[Europe/Berlin]"],
+)
+def test_values_keep_their_case(tmp_path, dump, date):
+    path = put(tmp_path / "log", dump.replace("2026-08-03T00:00:00Z", date))
+    row = "08-02 00:00", "08-03 00:00", "false"
+    assert spans(converted(path, tmp_path)) == [row]
+
+
+@pytest.mark.parametrize("dump", DUMPS)
+def test_a_date_that_cannot_be_read_is_not_replaced(tmp_path, dump):
+    late, soon = (
+        dump.replace("2026-08-03T", "late"),
+        dump.replace("2026-08-02T", "soon"),
+    )
+    path = put(tmp_path / "log", late + soon + dump)
+    (_, counts), _ = recorded(recrawl.convert, path, tmp_path / "rows.csv")
+    assert dict(counts) == {
+        "rows": 1,
+        "whose lastProcessedDate cannot be read": 1,
+        "whose signatureChangeDate cannot be read": 1,
+    }
+
+
+WORDS = ["NA", "NULL", r"\N", "nan", "None", "-", "null", "<NA>", "N/A", "NaN",
+         "(null)", "#N/A", "NaT", "undefined", "nil"]  # fmt: skip
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("name", ["digest", "etag", "sha1"])
+def test_words_for_nothing_are_no_content(tmp_path, word, name):
+    values = {1: "aa", 2: word, 3: "aa"}
+    if name == "sha1":
+        name, values = "digest", {day: f"sha1:{value}" for day, value in values.items()}
+    rows = [f"{PAGE},2026-08-0{day},{value}" for day, value in values.items()]
+    path = put(tmp_path / "log.csv", lines(f"url,time,{name}", *rows))
+    assert short(converted(path, tmp_path)) == [(PAGE, 1, "false"), (PAGE, 3, "false")]
+    rows = [
+        json.dumps({"url": PAGE, "time": f"2026-08-0{day}", name: value})
+        for day, value in values.items()
+    ]
+    path = put(tmp_path / "log.jsonl", lines(*rows))
+    assert short(converted(path, tmp_path)) == [(PAGE, 1, "false"), (PAGE, 3, "false")]
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_words_for_nothing_are_empty_cells(tmp_path, word):
+    """In a row whose only values are its page, its time and its bit."""
+    names = "changed,start,status,importance,host,last_modified"
+    cells = f"0{f',{word}' * 5}"
+    path = put(tmp_path / "log.csv", lines(
+        f"url,time,{names}", f"{PAGE},2026-08-01{f',{word}' * 6}",
+        f"{PAGE},2026-08-02,{cells}", f"{word},2026-08-02,{cells}",
+    ))  # fmt: skip
+    (_, counts), _ = recorded(recrawl.convert, path, tmp_path / "rows.csv")
+    assert dict(counts) == {"rows": 2, "without a url": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("Status Code", "status"), ("statusCode", "status"), ("http-status", "status"),
+        ("sc-status", "status"), ("fetch_status", "status"),
+        ("responseCode", "status"),
+        ("HTTP Status", "status"), ("hasChanged", "changed"), ("host_name", "host"),
+        ("Content Digest", "digest"), ("page.importance", "importance"),
+        ("Last-Modified", None), ("LastModified", None), ("E-Tag", None),
+        ("STATUS", None),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_a_column_that_is_nearly_ours_is_taken_or_named(tmp_path, name, other, suffix):
+    path = tmp_path / f"log.{suffix}"
+    rows = [("a", "2026-08-01", "200", "x"), ("a", "2026-08-02", "200", "x")]
+    names = ["url", "time", name, "digest" if name == "E-Tag" else "etag"]
+    if suffix == "csv":
+        path.write_text(table(rows, names))
+    elif suffix == "jsonl":
+        path.write_text(
+            lines(*(json.dumps(dict(zip(names, r, strict=True))) for r in rows))
+        )
+    else:
+        parquet(path, **dict(zip(names, zip(*rows, strict=True), strict=True)))
+    _, told = recorded(recrawl.convert, path, tmp_path / "rows.csv")
+    hints = [text for text in told if "do you mean" in text]
+    if other is None:
+        assert not hints
+    else:
+        (hint,) = hints
+        assert f"--column {other}={shlex.quote(name)}?" in hint
+
+
+@pytest.mark.parametrize(
+    "columns", ["url,time,etag,digest", "time,url,digest,etag", "url,time,digest,title"]
+)
+def test_rows_behind_the_names_of_other_columns_are_left_out(tmp_path, columns):
+    """Up to the next names of the file's own columns."""
+    names, first = "url,time,digest,etag", f"{PAGE},2026-08-01,a,x"
+    text = lines(
+        names, first, columns, f"{PAGE},2026-08-02,x,a", f"{PAGE},2026-08-03,x,a",
+        "\ufeff" + names, f"{PAGE},2026-08-04,a,x",
+    )  # fmt: skip
+    (_, counts), _ = recorded(
+        recrawl.convert, put(tmp_path / "log.csv", text), tmp_path / "rows.csv"
+    )
+    assert dict(counts) == {
+        "rows": 2,
+        "that name other columns": 1,
+        "that repeat the names of columns": 1,
+        "behind a row that names other columns": 2,
+    }
+
+
+def test_texts_of_parquet_without_the_mark_of_text(tmp_path):
+    """A digest may be bytes; a URL that is no UTF-8 is left out."""
+    urls = [
+        b"https://www.example.org/it's\\",
+        "https://www.example.org/n\u00e4h".encode(),
+    ]
+    path = tmp_path / "log.parquet"
+    digests = [b"\xff\x00", b"\xfe\x00"]
+    parquet(path, url=[*urls, *urls, b"\xff"],
+            time=[b"2026-08-01"] * 2 + [b"2026-08-02"] * 3,
+            digest=[*digests, digests[0], digests[0], b"a"])  # fmt: skip
+    found = short(converted(path, tmp_path))
+    it, near = (url.decode() for url in urls)
+    assert found == [(it, 1, "false"), (it, 2, "false"), (near, 1, "false"),
+                     (near, 2, "true")]  # fmt: skip
+
+
+def test_rates_whose_urls_are_bytes_are_refused(tmp_path):
+    rates = parquet(tmp_path / "rates.parquet", url=[b"a"], change_rate=[1.0])
+    with pytest.raises(ValueError, match="bytes in the column 'url', not text"):
+        recrawl.schedule(rates, tmp_path / "plan.parquet", 1.0)
 
 
 NO_CAPTURES = '{"message": "No Captures found for: www.example.org/page"}\n'

@@ -5,11 +5,12 @@ import random
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from recrawl import Source, convert, estimate, reading
-from tests.recrawl.crawl_logs import recorded, table, write
+from tests.recrawl.crawl_logs import parquet, recorded, table, write
 from tests.recrawl.thinned import every
 
 # The moment that most texts below are of, to the microsecond where they are.
@@ -83,6 +84,73 @@ def test_one_moment_in_all_forms(tmp_path, texts, fraction):
     wanted = since_1970(MOMENT) + fraction
     assert dict(zip(texts, times, strict=True)) == dict.fromkeys(texts, wanted)
     assert set(reasons) == {None}
+
+
+# Forms in which programs show times, all of one moment.
+SHOWN = [
+    # RFC 9557: the offset counts, else the clocks of the place
+    "2026-10-01T08:12:08+02:00[Europe/Berlin]", "2026-10-01T06:12:08Z[UTC]",
+    "2026-10-01T08:12:08[Europe/Berlin]", "2026-10-01T06:12:08Z[!Etc/UTC][u-ca=x]",
+    "2026-10-01 02:12:08 US/Eastern", "2026-10-01 03:12:08 America/Argentina/Salta",
+    # JavaScript, Kibana, browsers in several languages
+    "Thu Oct 01 2026 08:12:08 GMT+0200 (Mitteleuropäische Sommerzeit)",
+    "Thu Oct 01 2026 11:42:08 GMT+0530", "Oct 1, 2026 @ 06:12:08.000",
+    "October 1st 2026, 06:12:08.000", "01.10.2026, 06:12:08", "2026-10-01, 06:12:08",
+    "Oct 1, 2026, 6:12:08 AM", "October 1, 2026 at 8:12:08 AM UTC+2",
+    # weeks and days of a year
+    "2026-W40-4T06:12:08Z", "2026W404T061208Z", "2026-274T06:12:08", "2026274T061208Z",
+    # Go, date, SQL Server, names of offsets
+    "2026-10-01 08:12:08 +0200 CEST", "2026-10-01 06:12:08 +0000 UTC m=+0.01",
+    "Thu Oct  1 08:12:08 AM CEST 2026", "2026-10-01 08:12:08.0000000 +02:00",
+    "2026-10-01 08:12:08 CEST", "2026-10-01 08:12:08 GMT+2",
+    "2026-10-01 03:12:08 UTC-03:00", "2026-10-01 06:12:08 utc",
+    "1 October 2026 06:12:08", "1. October 2026 06:12:08",
+    "01/Oct/2026:06:12:08",
+    "1790835128,000",
+    "1.790835128E+09", "1790835.128E3",
+]  # fmt: skip
+
+
+def test_forms_in_which_programs_show_times(tmp_path):
+    path = tmp_path / "log.tsv"
+    rows = [(f"u{k}", text, 0) for k, text in enumerate(SHOWN)]
+    write(path, table(rows, delimiter="\t"))
+    with reading.gathered(path) as (connection, _, _):
+        found = connection.sql("select t from crawl order by row").fetchall()
+    wanted = since_1970(MOMENT)
+    assert dict(zip(SHOWN, found, strict=True)) == dict.fromkeys(SHOWN, (wanted,))
+
+
+LOST = "whose time has lost its digits, as 1.79E+12 of a spreadsheet has"
+
+
+@pytest.mark.parametrize(
+    "text", ["1.79E+12", "1.78554e12", "1.78554E+09", "1,78554E+12", "2.02608E+13",
+             "1.79E+18", "17855424E+02"],
+)  # fmt: skip
+def test_numbers_that_lost_their_digits_are_refused(tmp_path, text):
+    number = text.replace(",", ".")
+    for name, content in [
+        ("log.tsv", f"url\ttime\tchanged\nlast\t2020-01-01\t0\na\t{text}\t0\n"),
+        ("log.jsonl", '{"url": "last", "time": "2020-01-01", "changed": 0}\n'
+                      f'{{"url": "a", "changed": 0, "time": {number}}}\n'),
+    ]:  # fmt: skip
+        with reading.gathered(write(tmp_path / name, content)) as (connection, _, _):
+            found = connection.sql(
+                "select reason from crawl where url = 'a'"
+            ).fetchall()
+        assert found == [(LOST,)], name
+
+
+def test_numbers_of_seven_digits_in_parquet_are_refused(tmp_path):
+    """A single-precision number is off by up to two minutes, a double one is not."""
+    times = [1_790_835_128.0, 1_790_835_000.0]
+    for kind, reasons in ((pa.float32(), {LOST}), (pa.float64(), {None})):
+        path = tmp_path / f"{kind}.parquet"
+        parquet(path, url=["a", "b"], time=pa.array(times, kind), changed=[False] * 2)
+        with reading.gathered(path) as (connection, _, _):
+            found = connection.sql("select distinct reason from crawl").fetchall()
+        assert {reason for (reason,) in found} == reasons
 
 
 def moments(n):
@@ -160,8 +228,8 @@ def test_local_times_that_clocks_skip_or_repeat_are_refused(tmp_path, zone, mome
         "", "-", "null", "nan", "infinity", "-infinity", "inf", "now", "today",
         "yesterday", "true", "0x6abc", "1e999", "12:00", "-2026-01-01",
         "01/02/2026", "13/02/2026", "1/2/2026", "01/02/26", "01/02/2026 06:12:08",
-        "01-02-2026", "32.01.2026", "1/Oct/2026",
-        "2026-13", "2026-W54-1", "2026-13-01", "2026-02-30", "2026-274",
+        "01-02-2026", "32.01.2026",
+        "2026-13", "2026-W54-1", "2026-13-01", "2026-02-30", "2026-366", "2025-W53-1",
         "2026-10-01T25:00:00Z",
         "2026-10-01T06:12:08+2", "2026-10-01 (BC)", "2026-10-01T06:12:08Z2",
         "Thu, 32 Oct 2026 06:12:08 GMT", "Thu, 01 Oct 2026 IST",

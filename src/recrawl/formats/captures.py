@@ -60,10 +60,11 @@ def query(captures: str) -> str:
     Examples
     --------
     >>> import duckdb
-    >>> for macro in ("time_of(t)", "sound(t)"):
-    ...     _ = duckdb.sql(f"create or replace temp macro {macro} as null::timestamptz")
+    >>> from recrawl.database import sql
+    >>> connection = duckdb.connect()
+    >>> _ = connection.execute(sql("tables"))
     >>> f = "['k', '20261001061208', 'http://A.org:80/B', 'text/html', '-', 'QELU']"
-    >>> found = duckdb.sql(query(f"select 1 as row, '...' as given, {f} as f"))
+    >>> found = connection.sql(query(f"select 1 as row, '...' as given, {f} as f"))
     >>> found.select("url, status, digest").fetchall()
     [('http://a.org/B', None, 'sha1:QELU')]
     """
@@ -78,8 +79,8 @@ named as (
         case when regexp_full_match(f[2], '\d{{14}}(\d{{3}})?') then f[2] end as stamp,
         f[3] as address,
         coalesce(f[4] = 'warc/revisit', false) as revisit,
-        nullif(nullif(f[5], '-'), '') as code,
-        nullif(nullif(f[6], '-'), '') as hash,
+        value_of(f[5]) as code,
+        value_of(f[6]) as hash,
         split_part(hash, ':', -1) as hash_value,
         case when not revisit then nullif(nullif(lower(f[8]), '-'), '') end as cut,
         coalesce(f[7], regexp_extract(f[1], '__wb_method=(\w+)', 1), '') as method,

@@ -47,7 +47,9 @@ _PARQUET = captures.query("""
         select null::varchar as content_truncated where false
         union all by name
         select *, file_row_number
-        from read_parquet(getvariable('file'), hive_partitioning = false)
+        from read_parquet(
+            getvariable('file'), binary_as_string = true, hive_partitioning = false
+        )
     )
 """)
 

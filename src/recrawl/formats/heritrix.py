@@ -50,8 +50,7 @@ select
     coalesce(sound(time_of(f.began)), time_of(f.logged)) as time,
     try_cast(f.status as integer) as status,
     case when contains(notes, 'lenTrunc') then {quoted(CUT_PREFIX)} else '' end
-        || case when status <> 304 then nullif(nullif(f.digest, '-'), '') end
-        as digest,
+        || case when status <> 304 then value_of(f.digest) end as digest,
     null::varchar as etag,
     null::timestamptz as last_modified,
     nullif(status = 304 or regexp_matches(

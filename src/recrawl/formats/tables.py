@@ -14,6 +14,7 @@ import codecs
 import csv
 import io
 import re
+import shlex
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -54,8 +55,20 @@ _DELIMITERS = ",;\t|"
 _NONE = "null", "DATE"
 _TEXTS = ("url", "importance", "host", "status", "digest", "etag")
 _TIMES = {"time": "t", "start": "start", "last_modified": "last_modified"}
-_OTHER_STATUS = {"http_status", "http_code", "status_code", "response_code"}
 _LINES = "lines(getvariable('file'))"
+# In the order of the macro `header_of`.
+_OURS = ("url", *_TIMES, "changed", *_TEXTS[1:])
+# Names that mean one of our columns, in letters and digits alone. They are not read,
+# for statuses that are words, for example, are none of HTTP, but they are named.
+_NEARLY = {
+    "status": "status|(http|response|return|result)code|^code$",
+    "changed": "^(has|is|was|page|content|body)changed?$",
+    "digest": "digest",
+    "etag": "etag",
+    "last_modified": "lastmod",
+    "importance": "importance",
+    "host": "^hostname$",
+}
 _MISFIT = "that do not fit the columns"
 _MOST_LISTED = 50_000  # of them, in some 100 MB
 _LONGEST = 1 << 20  # characters of the names of all columns together
@@ -149,8 +162,7 @@ def insert(
     ...     connection.sql("select changed, reason from crawl order by t").fetchall()
     [(False, None), (False, 'whose changed is neither yes nor no')]
     """
-    theirs = {ours: _plain(name) for ours, name in columns.items()}
-    given = connection, number, file, theirs
+    given = connection, number, file, columns
     kind, whole = _kind(file), whole or file
     read_from(connection, whole)
     if kind == "parquet":
@@ -272,8 +284,8 @@ def _names(lines):
 
 
 def _plain(name):
-    """Name of a column without what does not distinguish it."""
-    return name.strip().lower()
+    """Name of a column without what does not distinguish it: Last-Modified is ours."""
+    return re.sub(r"[\s_.-]", "", name).lower()
 
 
 def selected(
@@ -322,14 +334,17 @@ def selected(
         columns, source = _parquet(connection, whole)
     else:
         columns, source = _text(whole, names[-1])
-    found = {_plain(name): field for name, (field, _) in columns}
-    if missing := [name for name in names if name not in found]:
+    found = {_plain(name): column for name, column in columns}
+    if missing := [name for name in names if _plain(name) not in found]:
         raise ValueError(
             f"{file} must be a table with the columns {' and '.join(names)}, "
             f"got one without {' and '.join(missing)}"
         )
-    fields = ", ".join(f"cast({found[name]} as varchar) as {name}" for name in names)
-    return f"select {fields} from {source}"
+    fields = (_decoded(name, *found[_plain(name)])[0] for name in names)
+    fields = (
+        f"cast({f} as varchar) as {n}" for f, n in zip(fields, names, strict=True)
+    )
+    return f"select {', '.join(fields)} from {source}"
 
 
 def _parquet(connection, file):
@@ -348,7 +363,7 @@ def _text(file, weight, options="strict_mode = true"):
     names, delimiter, n_before = header(file)
     columns = [(name, (f"c{k}", "VARCHAR")) for k, name in enumerate(names)]
     for k, name in enumerate(names):
-        if _plain(name) == weight and delimiter in ";\t":
+        if _plain(name) == _plain(weight) and delimiter in ";\t":
             point = rf"regexp_replace(c{k}, '^\s*(\d+),(\d+)\s*$', '\1.\2')"
             columns[k] = name, (point, "VARCHAR")
     types = ", ".join(f"c{k}: 'varchar'" for k in range(len(names)))
@@ -375,7 +390,7 @@ def _json(connection, file):
     # pointers of RFC 6901, in which two signs are written in another way
     pointers = ["/" + k.replace("~", "~0").replace("/", "~1") for (k,) in keys]
     assign(connection, pointers=pointers)
-    columns = [(key, (f"f[{k}]", "VARCHAR")) for k, (key,) in enumerate(keys, 1)]
+    columns = [(key, (f"f[{k}]", "JSON")) for k, (key,) in enumerate(keys, 1)]
     values = "try(json_extract_string(line, getvariable('pointers')))"
     objects = f"select n as row, line as given, {values} as f from {_LINES}"
     return columns, "row", f"({objects}) where f is not null"
@@ -433,6 +448,8 @@ def _insert_text(connection, number, file, theirs, whole, tally):
             listed = "store_rejects" if n_misfits is None else "ignore_errors"
             columns, source = _text(whole, weight, f"{options}, {listed} = true")
             _insert(connection, number, file, theirs, columns, row, source)
+            for statement in connection.extract_statements(sql("leave_out_misnamed")):
+                connection.execute(statement, {"file": number})
             break
         except duckdb.InvalidInputException as error:
             if not strict or "invalid state" not in str(error):
@@ -482,32 +499,47 @@ def _count(connection, number, file, reason, query, tally):
 
 def _insert(connection, number, file, theirs, columns, row, source):
     """Insert the rows of a file whose columns, ``(SQL, type)``, have names."""
-    given = [_plain(name) for name, _ in columns]
-    _check_names(file, given, theirs)
-    columns = dict(zip(given, (column for _, column in columns), strict=True))
-    unread = sorted(_OTHER_STATUS & {*given} - {*theirs.values()})
-    if unread and theirs.get("status", "status") not in columns:
-        warn(
-            f"{file}: without a column status all fetches count as good; "
-            f"do you mean --column status={unread[0]}?",
-            ColumnsWarning,
-        )
-    names = (*_TEXTS, *_TIMES, "changed")
-    ours = {name: columns.get(theirs.get(name, name), _NONE) for name in names}
+    names = [name for name, _ in columns]
+    wanted = {ours: theirs.get(ours, ours) for ours in _OURS}
+    _check_names(file, names, theirs, wanted)
+    columns = {_plain(name): column for name, column in columns}
+    ours = {
+        name: _decoded(name, *columns.get(_plain(wanted[name]), _NONE))
+        for name in _OURS
+    }
     fields = [
-        f"coalesce(trim(cast({ours[name][0]} as varchar)), '') as {name}_text"
-        for name in _TEXTS
+        f"coalesce(value_of(trim(cast({ours[name][0]} as varchar))), '') as {name}_text"
+        for name in _TEXTS[1:]
     ]
+    # (a copy of all URLs would take memory)
+    fields.append(f"coalesce(trim(cast({ours['url'][0]} as varchar)), '') as url_text")
     fields += [f"{_time(*ours[name])} as {field}" for name, field in _TIMES.items()]
     fields.append(f"{_bit(*ours['changed'])} as changed")
     # as they stand, for rows that are shown: texts of all times take long
-    fields += [f"{ours[n][0]} as {n}_given" for n in ("time", "changed", "start")]
+    fields += [f"{ours[n][0]} as {n}_given" for n in (*_TIMES, "changed")]
     connection.execute(
         f"create or replace temp view fields as select {', '.join(fields)}, "
         f"{row} as row from {source}"
     )
-    query = "check_fetches" if ours["changed"] is _NONE else "check_rows"
-    run(connection, sql(query), file.name, file=number, failed=FAILED)
+    query = "check_rows" if _plain(wanted["changed"]) in columns else "check_fetches"
+    plain = {_plain(name): name.strip().lower() for name in names}
+    cells = {
+        "names": list(plain.values()),
+        "ours": [plain.get(_plain(name), "") for name in wanted.values()],
+    }
+    run(connection, sql(query), file.name, file=number, failed=FAILED, **cells)
+
+
+def _decoded(name, column, kind):
+    """SQL and type of a column of ours, with a text for bytes and short numbers."""
+    if kind == "BLOB":  # Parquet without the mark of text
+        other = f"hex({column})" if name == "digest" else "null"
+        return f"coalesce(try(decode({column})), {other})", "VARCHAR"
+    if kind == "FLOAT" and name in _TIMES:  # of seven digits
+        return f"format('{{:.6e}}', {column})", "VARCHAR"
+    if kind == "JSON" and name in _TIMES:
+        return f"as_written({column}, given)", "VARCHAR"
+    return column, kind
 
 
 def _bit(column, kind):
@@ -521,27 +553,44 @@ def _time(column, kind):
     """SQL of the microseconds since 1970 of a column, or null."""
     if kind.startswith(("TIMESTAMP", "DATE")):
         return f"epoch_us(try_cast({column} as timestamptz))"
-    return f"parse_time(trim(cast({column} as varchar)))"
+    if kind == "DOUBLE":
+        return f"parse_number({column})"
+    return f"parse_time(nullif(trim(cast({column} as varchar)), ''))"
 
 
-def _check_names(file, given, theirs):
+def _check_names(file, names, theirs, wanted):
     """Raise a ValueError if a required column is missing, or is there twice."""
-    known = (*REQUIRED, *SIGNALS, *OPTIONAL)
-    wanted = {ours: theirs.get(ours, ours) for ours in known}
+    given = [_plain(name) for name in names]
     for name in wanted.values():
-        if given.count(name) > 1:
+        if given.count(_plain(name)) > 1:
             raise ValueError(f"{file} must have one column {name!r}, got several")
-    needed = [wanted[name] for name in known if name in (*REQUIRED, *theirs)]
-    missing = [repr(name) for name in needed if name not in given]
-    signs = [wanted[name] for name in ("changed", *SIGNALS)]
-    if {*signs}.isdisjoint(given):
-        missing.append(f"{signs[0]!r} (or {', '.join(map(repr, signs[1:]))})")
+    unread = {ours for ours, name in wanted.items() if _plain(name) not in given}
+    needed = {*REQUIRED, *theirs} & unread
+    missing = [repr(name) for ours, name in wanted.items() if ours in needed]
+    signs = "changed", *SIGNALS
+    if unread.issuperset(signs):
+        others = ", ".join(repr(wanted[name]) for name in SIGNALS)
+        missing.append(f"{wanted['changed']!r} (or {others})")
     if missing:
-        names = ", ".join(given) or "none"
+        names = ", ".join(names) or "none"
         raise ValueError(
             f"{file} must have a column {' and '.join(missing)} in its first line, "
             f"got {names}{_in_utf8(names)}; --column OURS=THEIRS takes another one"
         )
+    if "changed" not in unread:
+        unread -= {*SIGNALS}
+    taken = {_plain(name) for name in wanted.values()}
+    for ours in sorted(unread & _NEARLY.keys()):
+        nearly = re.compile(_NEARLY[ours])
+        for name in names:
+            if nearly.search(_plain(name)) and _plain(name) not in taken:
+                good = ", and all fetches count as good" if ours == "status" else ""
+                warn(
+                    f"{file}: the column {name!r} is not read{good}; do you mean "
+                    f"--column {ours}={shlex.quote(name)}?",
+                    ColumnsWarning,
+                )
+                break
 
 
 def _in_utf8(text):

@@ -4,14 +4,20 @@
 create table signal as
 with read_rows as (
     select
-        trim(url) as url,
-        parse_time(trim(time)) as t,
+        value_of(trim(url)) as url,
+        trim(time) as text,
+        parse_time(text) as t,
         row_number() over () as row
     from signals_text
 ),
 
 judged as (
-    select *, unusable(url, t) as reason
+    select
+        *,
+        case
+            when url is not null and t is null then unread(coalesce(text, ''))
+            else unusable(url, t)
+        end as reason
     from read_rows
 )
 
