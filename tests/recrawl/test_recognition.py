@@ -19,7 +19,7 @@ from tests.recrawl.thinned import every
 SAMPLES = Path(__file__).with_name("formats")
 EXPECTED = json.loads((SAMPLES / "expected.json").read_text(encoding="utf-8"))
 AS_OF = datetime(2026, 10, 4, tzinfo=UTC)  # when sitemaps, feeds and git were read
-LATER = datetime(2026, 11, 1, tzinfo=UTC)
+LATER = datetime(2027, 1, 1, tzinfo=UTC)
 HEADER = "url,time,changed\n"
 NO_GZIP = gzip.compress(HEADER.encode(), mtime=0)[:10] + b"\xff" * 9
 ROW = '{"url": "a", "time": "2026-01-01", "etag": "x"}'
