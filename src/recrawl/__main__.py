@@ -1,7 +1,20 @@
-"""What `python -m recrawl` runs: the command `recrawl`."""
+"""What `recrawl` and `python -m recrawl` run: the command, as a process of its own."""
 
 import sys
 
-from recrawl.cli import main
+__all__ = ["main"]
 
-sys.exit(main())
+
+def main() -> int:
+    """Run the command with the arguments of this process; its exit status."""
+    try:
+        from recrawl import cli
+
+        return cli.main()
+    except KeyboardInterrupt:  # before signals are caught
+        print("recrawl: ended by SIGINT", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

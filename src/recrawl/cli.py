@@ -4,6 +4,7 @@ import argparse
 import math
 import os
 import shlex
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -11,14 +12,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from paperlib.errors import ArgumentError
-from recrawl import __version__, units
+from recrawl import __version__, ending, units
 from recrawl.targets.crawlers import TARGETS
 
 __all__ = ["main"]
 
 _STATUSES = (
     "exit status: 0 done, 2 wrong arguments or data, 130 interrupted, 141 nobody "
-    "reads the output"
+    "reads the output, 143 ended by SIGTERM"
 )
 # By objective of a schedule: its mean cost, in words.
 _LOSSES = {
@@ -26,7 +27,6 @@ _LOSSES = {
     "age": "days of age",
     "harmonic": "of harmonic cost",
 }
-_TABLES = "", ".parquet", ".csv"
 _FLAGGED = 5  # hosts that are printed
 _MORE = 0.01  # of the changes unseen beyond those in turn, to be warned of
 _LONGEST = 2000  # characters of a line that is printed
@@ -44,27 +44,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
     -------
     int
         The exit status: 0 done, 2 wrong arguments or data, 130 interrupted,
-        141 nobody reads the output.
+        141 nobody reads the output, 143 ended by SIGTERM.
     """
-    given = vars(_parser().parse_args(arguments))
-    run, debug = _COMMANDS[given.pop("command")].run, given.pop("debug")
+    signals, debug = [], False
+    if arguments is None:  # of a process of its own
+        ending.catch(signals)
     try:
+        given = vars(_parser().parse_args(arguments))
+        run, debug = _COMMANDS[given.pop("command")].run, given.pop("debug")
         with warnings.catch_warnings():
             warnings.showwarning = _complain
             run(**_with_source(given))
             sys.stdout.flush()
-        return 0
-    except KeyboardInterrupt:
-        return 130
     except BrokenPipeError:  # as in `recrawl compare LOG | head -1`
         # Python flushes once more when it ends, and would complain
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except KeyboardInterrupt:
+        signals.append(signal.SIGINT)
     except Exception as error:
-        if debug:
-            raise
-        _complain(_message(error))
-        return 2
+        if not signals:  # else libraries made it of that of a signal
+            if debug:
+                raise
+            _complain(_message(error))
+            return 2
+    finally:
+        if arguments is None:  # nothing is left to be ended
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if signals:
+        _complain(f"ended by {signals[0].name}; outputs are whole or as they were")
+        return 128 + signals[0]
+    return 0
 
 
 def _message(error):
@@ -148,7 +159,8 @@ _OPTIONS = {
     ),
     "as_of": _option(
         "when sitemaps, feeds or logs of git were downloaded, such as "
-        "2026-10-01T06:12Z (default: when the file was written)",
+        "2026-10-01T06:12Z (default: when the file was written); of other logs, when "
+        "they ended (default: now). Rows that are later by a day are left out",
         _typed(units.in_utc),
         "TIME",
     ),
@@ -300,17 +312,9 @@ def _with_source(given):
     return given | {"log": Source(given["log"], columns=columns, **how)}
 
 
-def _check_suffix(output, suffixes):
-    """Raise an error for a file that would not be what its name says."""
-    if output.suffix not in suffixes:
-        rule = f"must end in {' or '.join(filter(None, suffixes))}, got {output}"
-        raise ArgumentError("output", rule)
-
-
 def _convert(log, output, **given):
     import recrawl
 
-    _check_suffix(output, _TABLES)
     what, counts = recrawl.convert(log, output, **given)
     _print(
         f"{output}: {_rows(counts)}, read from {what}",
@@ -329,7 +333,6 @@ def _rows(counts):
 def _estimate(log, output, **given):
     import recrawl
 
-    _check_suffix(output, _TABLES)
     found = recrawl.estimate(log, output, **given)
     pages = units.counted(found.n_pages, "page")
     _print(
@@ -338,6 +341,9 @@ def _estimate(log, output, **given):
         f"dispersion {found.dispersion:.2f}, which is 1 if changes are Poisson",
         _drifted(found.drift),
     )
+    if found.known:
+        known, n_pages = found.known
+        _print(f"{known:,} of {n_pages:,} pages of this log were in the state")
     statuses = {f"of {status}": n for status, n in found.failed.items()}
     counted = {"failed fetches by status": statuses, "pages": found.kinds}
     for what, counts in counted.items():
@@ -361,7 +367,10 @@ def _estimate(log, output, **given):
     if (more := len(found.suspects) - _FLAGGED) > 0:
         _print(f"{more:,} more flagged hosts: recrawl report")
     if given["dask"]:
-        _print("soft 404s and dates that servers make up are not looked for with Dask")
+        _print(
+            "soft 404s, dates that servers make up and clocks that go back are not "
+            "looked for with Dask"
+        )
     if found.pace:
         pace, of_all = map(units.rounded, (found.pace, found.pace_of_all))
         _print(
@@ -391,7 +400,6 @@ def _schedule(rates, output, to, exported, until, force, **given):
     if to is None:
         if exported or until:
             raise ArgumentError("to", "must be given with --exported and --due")
-        _check_suffix(output, _TABLES)
         _write_schedule(rates, output, output, force=force, **given)
         return
     export = {"to": to, "exported": exported, "until": until, "force": force}
@@ -554,7 +562,6 @@ def _backtest(log, **given):
 def _report(log, output, **given):
     import recrawl
 
-    _check_suffix(output, ("", ".html", ".htm"))
     found = recrawl.report(log, output, **given).estimates
     pages = units.counted(found.n_pages, "page")
     pace = f"{units.rounded(found.pace)} crawls a day"

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import logging
 import shutil
 import tempfile
 from collections import Counter
@@ -32,7 +33,7 @@ import pyarrow.parquet as pq
 
 from paperlib.errors import ArgumentError
 from recrawl import reading
-from recrawl.database import MEMORY, database, pattern, quoted, run, sql
+from recrawl.database import MEMORY, assign, database, pattern, quoted, run, sql
 from recrawl.files import temporary_folder
 from recrawl.formats import recognise
 from recrawl.formats.inserting import insert
@@ -70,6 +71,8 @@ def connected(address: str) -> Iterator[Any]:
     ValueError
         No scheduler answers in time; no workers; workers with another version
         than this process, whose results would differ.
+    RuntimeError
+        The scheduler went away.
 
     Examples
     --------
@@ -80,8 +83,8 @@ def connected(address: str) -> Iterator[Any]:
     2
     """
     try:
-        from distributed import Client
-        from distributed.comm import get_address_host_port
+        from distributed.client import Client, ClosedClientError
+        from distributed.comm import CommClosedError, get_address_host_port
     except ImportError:
         raise ImportError(
             "dask needs the package distributed: pip install 'paperlib-crawl[dask]'"
@@ -93,9 +96,16 @@ def connected(address: str) -> Iterator[Any]:
         why = str(error) or type(error).__name__
         rule = f"must be the address of a running scheduler, got {address!r}: {why}"
         raise ArgumentError("dask", rule) from None
-    with client:
-        _check_versions(client, address)
-        yield client
+    log = logging.getLogger("distributed.client")
+    log.disabled = True  # else it prints how it tries to come back
+    try:
+        with client:
+            _check_versions(client, address)
+            yield client
+    except (CancelledError, ClosedClientError, CommClosedError) as error:
+        raise RuntimeError(f"the Dask scheduler {address} went away") from error
+    finally:
+        log.disabled = False
 
 
 def _check_versions(client, address):
@@ -130,11 +140,16 @@ def _on_workers(client, function, arguments, what):
         with bar(total=len(futures), desc=what, unit=" parts") as parts:
             finished = as_completed(futures, loop=client.loop, with_results=True)
             for future, result in finished:
+                if future.cancelled():  # with the scheduler
+                    raise result
                 done[future.key] = result
                 parts.update()
-    except (KilledWorker, CancelledError) as error:
-        why = error or "the scheduler is lost"
-        raise RuntimeError(f"{what} was given up: {why}") from error
+    except KilledWorker as error:
+        last = error.last_worker.address
+        raise RuntimeError(
+            f"{what} was given up: one part lost worker after worker, {last} the last; "
+            "if they needed more memory than they have, lower --memory"
+        ) from error
     finally:
         client.cancel(futures)
     return [done[future.key] for future in futures]
@@ -215,7 +230,7 @@ def opened(
     ImportError, ValueError
         As in `connected` and `reading.opened`.
     RuntimeError
-        A part has lost four workers.
+        A part has lost four workers, or the scheduler went away.
 
     Warns
     -----
@@ -240,12 +255,12 @@ def opened(
             (source, part, n, scratch, memory) for part in pieces(found, state, n)
         ]
         tally, stored, folders = reading.not_read(unknown), [], {}
-        for counted, where in _on_workers(client, _scatter, arguments, "reading"):
-            tally.update(counted)
+        for counts, where in _on_workers(client, _scatter, arguments, "reading"):
+            tally.update(counts)
             stored.append(where)
         arguments = [(files, stored, k, scratch, memory) for k in range(n)]
-        for counted, *part in _on_workers(client, _gather, arguments, "grouping"):
-            tally.update(counted)
+        for counts, *part in _on_workers(client, _gather, arguments, "grouping"):
+            tally.update(counts)
             folders |= [part]
         for where in stored:  # their rows are sorted now, in other files
             shutil.rmtree(where, ignore_errors=True)
@@ -338,10 +353,10 @@ def _scatter(source, part, n, folder, memory):
             given = recognise(file, source.format), source, temporary, tally
             insert(connection, number, file, *given, rows)
         for table in _READ:
-            folder = quoted(f"{where}/{table}")
+            assign(connection, folder=f"{where}/{table}")
             query = (
-                f"copy (select *, share_of(url, {n}) as share from {table}) "
-                f"to {folder} (format parquet, partition_by (share))"
+                f"copy (select *, share_of(url, {n}) as share from {table}) to "
+                "(getvariable('folder')) (format parquet, partition_by (share))"
             )
             run(connection, query, "storing")
     return tally, where
@@ -369,8 +384,10 @@ def _gather(files, stored, share, folder, memory):
         reading.collect(connection, files, tally)
         n_pages = reading.grouped(connection, tally, "").n_pages
         for table in _GROUPED:
-            file = quoted(f"{where}/{table}.parquet")
-            connection.execute(f"copy {table} to {file}")
+            assign(connection, file=f"{where}/{table}.parquet")
+            connection.execute(
+                f"copy {table} to (getvariable('file')) (format parquet)"
+            )
     return tally, where, n_pages
 
 
@@ -404,7 +421,8 @@ def _saved(folders, what, memory):
         for table in _GROUPED:
             parts = " union all ".join(
                 f"select * replace (i + {start} as i) "
-                f"from {quoted(f'{pattern(folder)}/{table}.parquet')}"
+                f"from read_parquet({quoted(f'{pattern(folder)}/{table}.parquet')}, "
+                "hive_partitioning = false)"
                 for folder, start in offsets.items()
             )
             connection.execute(f"create view {table} as {parts}")

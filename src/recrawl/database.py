@@ -1,4 +1,10 @@
-"""A DuckDB database for one log, in bounded memory, and SQL by name."""
+"""A DuckDB database for one log, in bounded memory, and SQL by name.
+
+Text of users is never text of a query. Names of files, keys of JSON and times are
+parameters, or variables of the connection (`assign`) where a view cannot have
+parameters; columns are read by their numbers. What is put into a query is quoted by
+`quoted`.
+"""
 
 import contextlib
 import errno
@@ -17,10 +23,20 @@ from recrawl.files import temporary_folder
 from recrawl.progress import bar
 from recrawl.types import PathLike
 
-__all__ = ["MEMORY", "database", "first_line", "pattern", "quoted", "run", "sql"]
+__all__ = [
+    "MEMORY",
+    "assign",
+    "database",
+    "first_line",
+    "pattern",
+    "quoted",
+    "run",
+    "sql",
+]
 
 #: Memory that a database may use by default: a share of the machine's.
 MEMORY = "50%"
+_SHOWN = 80  # characters of a line of a file in a message
 _POLL = 0.1  # seconds between two looks at a running query
 # DuckDB compresses tables that are in a file, but not those in memory. A Parquet log
 # of half the memory limit took equally long both ways; one of a sixth took 1.4 times as
@@ -69,8 +85,9 @@ def database(memory: str, files: Iterable[Path] = ()) -> Iterator[tuple[Any, Pat
         try:
             size = sum(file.stat().st_size for file in files)
             if size > _LARGE * _limit(connection):
-                file = quoted(folder / "tables.duckdb")
-                connection.execute(f"attach {file} as large; use large")
+                file = str(folder / "tables.duckdb")
+                connection.execute("attach $file as large", {"file": file})
+                connection.execute("use large")
             yield connection, folder
         except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
             if re.search("No space|failed to offload", str(error)):
@@ -172,6 +189,27 @@ def sql(name: str) -> str:
     return (folder / f"{name}.sql").read_text(encoding="utf-8")
 
 
+def assign(connection: Any, **values: Any) -> None:
+    """Set variables of a connection, which its queries and views read.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+        Of a `database`.
+    **values
+        By name; a query reads ``getvariable('name')``.
+
+    Examples
+    --------
+    >>> with database("200MiB") as (connection, _):
+    ...     assign(connection, file="it's")
+    ...     connection.sql("select getvariable('file')").fetchall()
+    [("it's",)]
+    """
+    for name, value in values.items():
+        connection.execute(f"set variable {name} = $value", {"value": value})
+
+
 def quoted(text: Any) -> str:
     """An SQL literal of a text.
 
@@ -203,22 +241,35 @@ def pattern(file: PathLike) -> str:
     Returns
     -------
     str
+        Absolute: relative names may begin as an address or a home folder does.
+
+    Raises
+    ------
+    ValueError
+        A name that no pattern can match: DuckDB takes a backslash before a sign of
+        patterns away.
 
     Examples
     --------
-    >>> pattern("log[1].csv")
-    'log[[]1].csv'
+    >>> pattern("/log[1].csv")
+    '/log[[]1].csv'
     """
-    return re.sub(r"[*?\[]", r"[\g<0>]", str(file))
+    path = str(Path(file).absolute())
+    escaped = re.sub(r"[*?\[]", r"[\g<0>]", path)
+    if "\\" in path and escaped != path:
+        raise ValueError(
+            f"{path!r} must be a name without a backslash beside *, ? or [: rename it"
+        )
+    return escaped
 
 
 def first_line(error: Exception) -> str:
-    """First line of an error's message.
+    """What an error's message says, without the query that DuckDB adds below.
 
     Parameters
     ----------
     error : Exception
-        Any; DuckDB adds the query below its first line.
+        Any. Of an error in a CSV file, the line and the rule are told too.
 
     Returns
     -------
@@ -229,4 +280,8 @@ def first_line(error: Exception) -> str:
     >>> first_line(ValueError("no such file\\nLINE 1: select"))
     'no such file'
     """
-    return str(error).strip().splitlines()[0]
+    first, *others = str(error).strip().splitlines()
+    if "CSV Error on Line" not in first:
+        return first
+    # the next lines are that line of the file, and what is wrong with it
+    return "; ".join([first, *(line[:_SHOWN] for line in others[:2])])

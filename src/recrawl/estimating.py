@@ -21,13 +21,15 @@ from recrawl.bulk import bulk_days
 from recrawl.dependence import Dependence, measured
 from recrawl.drift import drift, number_of_changes
 from recrawl.files import alone
-from recrawl.output import check_output, parquet, table
+from recrawl.inputs import check_once
+from recrawl.output import check_output, description, parquet, table
 from recrawl.science import estimators, freshness
 from recrawl.signalling import Quality
 from recrawl.state import compress
-from recrawl.state import drift as drift_of
 from recrawl.suspects import Suspects
+from recrawl.tally import warn
 from recrawl.types import PathLike
+from recrawl.units import counted
 
 if TYPE_CHECKING:
     from recrawl.formats.source import Source
@@ -97,6 +99,9 @@ class Estimates:
     signals : dict
         "used", how many signals, their "precision" and "recall" on all pages, and
         the number of pages by signals_from; empty without signals.
+    known : tuple of int or None
+        How many pages of the log the state knew before, and how many the log has;
+        None without a state, or with a new one.
     """
 
     counts: dict
@@ -116,6 +121,7 @@ class Estimates:
     kinds: dict
     failed: dict
     signals: dict
+    known: tuple | None
 
 
 def estimate(
@@ -143,7 +149,7 @@ def estimate(
         a crawler stored (`recrawl.formats`), or a table in CSV, TSV, JSON Lines or
         Parquet. Columns of a table: url, time (ISO 8601 without a zone is UTC, times
         of HTTP and mail and the like, or a number since 1970 in seconds, milli-,
-        micro- or nanoseconds by its size; from 1990 to a year from now), and
+        micro- or nanoseconds by its size; from 1990 to a day from now), and
         changed (true, yes, 1 or the like), or instead of it digest, etag or
         last_modified; optional importance (the last one counts, else 1), host
         (else that of the URL), status, last_modified (ages of the last change)
@@ -209,7 +215,7 @@ def estimate(
     ValueError
         A file of another kind, empty or without a required column; no row
         that can be used; a file at `state` that is no state; no scheduler at
-        `dask`, or workers of another version.
+        `dask`, or workers of another version; a state that names a URL twice.
     OSError
         No space left; outputs are whole or as they were.
     RuntimeError
@@ -271,6 +277,7 @@ def estimate(
         no_state if state is None else parquet(state) as states,
         table(output, force) as rates,
     ):
+        known = _known(log, _existing(state))
         sample = log.sample(choosing.SAMPLE)
         suspects, totals = Suspects(log.connection), _Totals()
         model = _learn(sample, _existing(state))
@@ -282,11 +289,27 @@ def estimate(
                 if writer is rates:
                     suspects.add(rows)
                     totals.add(rows)
-        found = _estimates(log, model, totals, suspects)
+        found = _estimates(log, model, totals, suspects, known)
         if state is not None:
             states.describe({"drift": found.drift})
         rates.describe(asdict(found))
     return found
+
+
+def _known(log, state):
+    """How many pages of a log a state knows, and how many the log has."""
+    if state is None:
+        return None
+    check_once(state)
+    query = "select count(*) filter (in_state), count(*) from page where in_log"
+    known, n_pages = log.connection.execute(query).fetchone()
+    if not known:
+        warn(
+            f"0 of {counted(n_pages, 'page')} of this log were in the state {state}: "
+            "it may be that of another log",
+            UserWarning,
+        )
+    return known, n_pages
 
 
 def _existing(state):
@@ -299,7 +322,8 @@ def _check(path, output, state, signals, force, dask):
     read = [*reading.inputs(path), signals]
     check_output(output, force, [*read, state])
     if state is not None:
-        check_output(state, True, read)
+        endings = "", ".parquet"
+        check_output(state, True, read, endings=endings, argument="state")
         if Path(state).resolve() == Path(output).resolve():
             rule = f"must be another file than output, got {state}"
             raise ArgumentError("state", rule)
@@ -336,7 +360,9 @@ def _learn(sample, state):
         period = (sample.time.max() / _DAY - begin.min()) / 5
     # a log that adds few bits keeps the drift of the one before
     rates = functools.partial(_rates, scales=chosen.scales)
-    factors = drift(sample, rates) or (state and drift_of(state))
+    factors = drift(sample, rates)
+    if factors is None and state is not None:
+        factors = description(state).get("drift")
     days = bulk_days(sample, rate)
     return _Model(chosen, dependence, factors, period, quality, days)
 
@@ -398,7 +424,7 @@ def _kinds(rows):
     return {kind: pc.sum(pages).as_py() or 0 for kind, pages in kinds.items()}
 
 
-def _estimates(log, model, totals, suspects):
+def _estimates(log, model, totals, suspects, known):
     """Summarise what was read, learnt and written."""
     signals = {}
     if model.quality is not None:
@@ -426,6 +452,7 @@ def _estimates(log, model, totals, suspects):
         kinds=dict(totals.kinds),
         failed={str(status or "none"): n for status, n in failed},
         signals=signals | totals.signals_from,
+        known=known,
     )
 
 

@@ -27,6 +27,7 @@ else:
 
 __all__ = [
     "alone",
+    "named",
     "replacing",
     "target",
     "temporary_folder",
@@ -83,9 +84,10 @@ def replacing(path: PathLike, force: bool = True) -> Iterator[str]:
     Yields
     ------
     str
-        A path in the same folder, of an empty file. When the context ends
-        without an exception it is flushed and renamed to `path`; otherwise it
-        is removed, and what was at `path` before stays as it was.
+        A path in the same folder, of an empty file; what writes it does so in the
+        context `named`. When the context ends without an exception it is flushed
+        and renamed to `path`; otherwise it is removed, and what was at `path`
+        before stays as it was.
 
     Raises
     ------
@@ -104,19 +106,49 @@ def replacing(path: PathLike, force: bool = True) -> Iterator[str]:
             name = _UNFINISHED + os.path.basename(temporary)
             temporary = str(Path(temporary).rename(path.with_name(name)))
             yield temporary
-            with open(temporary, "rb") as file:
-                os.fsync(file.fileno())
-            os.chmod(temporary, _mode(path))  # mkstemp lets nobody else read it
-            if not force and path.exists():
-                reason = "another run has made this file"
-                raise FileExistsError(errno.EEXIST, reason, str(path))
-            os.replace(temporary, path)
+            with named(temporary):
+                with open(temporary, "rb") as file:
+                    os.fsync(file.fileno())
+                os.chmod(temporary, _mode(path))  # mkstemp lets nobody else read it
+                if not force and path.exists():
+                    reason = "another run has made this file"
+                    raise FileExistsError(errno.EEXIST, reason, str(path))
+                os.replace(temporary, path)
     except BaseException as error:  # an interrupt leaves no temporary file either
         Path(temporary).unlink(missing_ok=True)
         # not the error of another file that is written within this context
-        if isinstance(error, OSError) and error.filename in (None, temporary):
+        if isinstance(error, OSError) and error.filename == temporary:
             reason = error.strerror or str(error)
             raise OSError(error.errno, reason, str(path)) from error
+        raise
+
+
+@contextlib.contextmanager
+def named(path: str) -> Iterator[None]:
+    """Context in which an OSError without a name gets that of a file.
+
+    Parameters
+    ----------
+    path : str
+        The file that is read or written.
+
+    Yields
+    ------
+    None
+
+    Examples
+    --------
+    >>> with named("rates.parquet"):
+    ...     raise OSError(28, "No space left on device")
+    Traceback (most recent call last):
+    OSError: [Errno 28] No space left on device: 'rates.parquet'
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            reason = error.strerror or str(error)
+            raise OSError(error.errno, reason, path) from error
         raise
 
 
@@ -198,7 +230,7 @@ def write_atomic(path: PathLike, content: bytes, force: bool = True) -> None:
     ...     print(Path(f"{folder}/note.txt").read_text())
     whole
     """
-    with replacing(path, force) as temporary:
+    with replacing(path, force) as temporary, named(temporary):
         Path(temporary).write_bytes(content)
 
 

@@ -1,6 +1,5 @@
 """What decides a schedule: rates, tables of weights and limits, as arrays."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,7 @@ from paperlib import checks
 from paperlib.errors import ArgumentError
 from recrawl.database import database, pattern
 from recrawl.limits import Limit, page_limits
-from recrawl.output import opened, sound
+from recrawl.output import description, opened, sound
 from recrawl.types import Array, PathLike
 from recrawl.weights import weighted
 
@@ -55,8 +54,7 @@ class Rates:
         if not self._file.metadata.num_rows:
             raise ArgumentError("rates", "must hold at least one page, got none")
         #: What `estimate` wrote into the metadata.
-        text = (self._file.metadata.metadata or {}).get(b"recrawl", b"{}")
-        self.metadata = json.loads(text)
+        self.metadata = description(path)
 
     def read(self, columns: list[str]) -> pa.Table:
         """Table of columns; the file may lack some."""
@@ -72,7 +70,7 @@ class Rates:
 def check_once(rates: PathLike) -> None:
     """Raise an error if a URL occurs twice in a file of rates."""
     file, given = "read_parquet(?, hive_partitioning = false)", pattern(rates)
-    with database(_MEMORY) as (connection, _):
+    with database(_MEMORY) as (connection, _), sound(rates):
         # To sort hashes takes half the time of grouping by URL, and less memory.
         query = connection.execute(f"select hash(url) as h from {file}", [given])
         hashes = query.fetchnumpy()["h"]

@@ -104,8 +104,10 @@ def read_limits(path: PathLike) -> list[Limit]:
     0.5
     """
     try:
-        _, delimiter = header(Path(path))
+        _, delimiter, n_before = header(Path(path))
         with open(path, newline="", encoding="utf-8-sig") as file:
+            for _ in range(n_before):
+                next(file)
             reader = csv.DictReader(file, delimiter=delimiter, skipinitialspace=True)
             _check_columns(path, reader.fieldnames or [])
             rows = {}

@@ -11,18 +11,28 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from paperlib import checks
 from paperlib.errors import ArgumentError
 from recrawl import __version__
 from recrawl.database import first_line
-from recrawl.files import replacing, target
+from recrawl.files import named, replacing, target
 from recrawl.types import PathLike
 
-__all__ = ["check_output", "check_pages", "opened", "parquet", "sound", "table"]
+__all__ = [
+    "check_output",
+    "check_pages",
+    "description",
+    "opened",
+    "parquet",
+    "sound",
+    "table",
+]
 
 # By an argument that is the output of a command: the command, and what it is given.
 _WRITERS = {
@@ -40,19 +50,24 @@ class _ParquetOutput:
 
     def write(self, table):
         """Write a table; the first one opens the file."""
-        if self._writer is None:
-            # Least and largest URL of a row group help no reader, and cost as
-            # much as the rest of the encoding of URLs.
-            limits = [name for name in table.column_names if name != "url"]
-            self._writer = pq.ParquetWriter(
-                self._path,
-                table.schema,
-                compression="snappy",
-                use_dictionary=False,
-                write_statistics=limits,
-                write_page_checksum=True,
-            )
-        self._writer.write_table(table)
+        with named(self._path):
+            if self._writer is None:
+                self._writer = self._opened(table)
+            self._writer.write_table(table)
+
+    def _opened(self, table):
+        """A writer of tables such as this one."""
+        # Least and largest URL of a row group help no reader, and cost as much as
+        # the rest of the encoding of URLs.
+        limits = [name for name in table.column_names if name != "url"]
+        return pq.ParquetWriter(
+            self._path,
+            table.schema,
+            compression="snappy",
+            use_dictionary=False,
+            write_statistics=limits,
+            write_page_checksum=True,
+        )
 
     def describe(self, what):
         """Add a dict that JSON can hold, with this version, to the metadata."""
@@ -62,7 +77,8 @@ class _ParquetOutput:
     def close(self):
         """Finish the file."""
         if self._writer is not None:
-            self._writer.close()
+            with named(self._path):
+                self._writer.close()
 
 
 class _CsvOutput(_ParquetOutput):
@@ -74,16 +90,22 @@ class _CsvOutput(_ParquetOutput):
             if pa.types.is_string(column.type):
                 safe = pc.replace_substring_regex(column, _FORMULA, r"'\0")
                 table = table.set_column(k, table.field(k), safe)
-        if self._writer is None:
-            self._writer = pyarrow.csv.CSVWriter(self._path, table.schema)
-        self._writer.write_table(table)
+        super().write(table)
+
+    def _opened(self, table):
+        return pyarrow.csv.CSVWriter(self._path, table.schema)
 
     def describe(self, what):
         """Do nothing."""
 
 
 def check_output(
-    path: PathLike, force: bool, inputs: Iterable[PathLike | None] = ()
+    path: PathLike,
+    force: bool,
+    inputs: Iterable[PathLike | None] = (),
+    *,
+    endings: Sequence[str] = ("", ".parquet", ".csv"),
+    argument: str = "output",
 ) -> None:
     """Raise an error if a file cannot be written, before all is computed for it.
 
@@ -95,11 +117,15 @@ def check_output(
         True if a file that exists may be overwritten.
     inputs : iterable of path, optional
         What is read, and must stay; None stands for no file.
+    endings : sequence of str, optional
+        Of the names whose promise the file keeps; none stands for all.
+    argument : str, default "output"
+        The argument that names the file, for errors.
 
     Raises
     ------
     ValueError
-        The output is one of the inputs.
+        The output is one of the inputs, or has another ending.
     FileExistsError
         The file exists, and `force` is false.
     OSError
@@ -112,11 +138,14 @@ def check_output(
     Traceback (most recent call last):
     FileNotFoundError: [Errno 2] cannot write in the folder, ...: 'no/such'
     """
-    path = target(path)
+    name, path = path, target(path)
     for file in inputs if path.exists() else ():
         if file is not None and os.path.exists(file) and path.samefile(file):
             rule = f"must be another file than those that are read, got {path}"
-            raise ArgumentError("output", rule)
+            raise ArgumentError(argument, rule)
+    if endings and Path(name).suffix not in endings:
+        rule = f"must end in {' or '.join(filter(None, endings))}, got {name}"
+        raise ArgumentError(argument, rule)
     if path.exists() and not force:
         raise FileExistsError(
             f"{path} exists; say --force (force=True) to write over it"
@@ -187,19 +216,64 @@ def opened(path: PathLike, argument: str, needed: Sequence[str]) -> pq.ParquetFi
     got = path
     try:
         file = pq.ParquetFile(path, page_checksum_verification=True)
-        if not (missing := [n for n in needed if n not in file.schema_arrow.names]):
+        if missing := [n for n in needed if n not in file.schema_arrow.names]:
+            got = f"{path} without {', '.join(missing)}"
+        elif pa.types.is_binary(file.schema_arrow.field("url").type):
+            got = f"{path} with bytes in the column 'url', not text"
+        else:
             return file
-        got = f"{path} without {', '.join(missing)}"
     except FileNotFoundError:
         raise FileNotFoundError(f"no such file: {path}") from None
-    except pa.ArrowInvalid:
-        pass  # what it lacks would help nobody who gives a log
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        # what it lacks would help nobody who gives a log
+        if getattr(error, "errno", None):
+            raise
     command, given = _WRITERS[argument]
     raise ArgumentError(
         argument,
         f"must be the Parquet file that `recrawl {command}` wrote, got {got}: "
         f"run `recrawl {command} {given} -o {argument}.parquet`",
     )
+
+
+def description(path: PathLike) -> dict[str, Any]:
+    """Read what `describe` has added to the metadata of a Parquet file.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    dict
+        Empty if nothing was added.
+
+    Raises
+    ------
+    ValueError
+        The file or its metadata are damaged, or its drift is no list of factors.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with parquet(f"{folder}/rates.parquet") as output:
+    ...         output.write(pa.table({"url": ["a"]}))
+    ...         output.describe({"drift": [1.25]})
+    ...     description(f"{folder}/rates.parquet")["drift"]
+    [1.25]
+    """
+    with sound(path):
+        metadata = pq.read_metadata(path).metadata or {}
+    try:
+        found = json.loads(metadata.get(b"recrawl", b"{}"))
+        checks.numbers("drift", list(found.get("drift") or ()), above=True)
+        pa.array([each["host"] for each in found.get("suspects", ())], pa.string())
+    except (ValueError, TypeError, AttributeError, LookupError, RecursionError):
+        rule = "its metadata must be as estimate or schedule wrote them"
+        raise ValueError(f"{path} is damaged: {rule}") from None
+    return found
 
 
 @contextlib.contextmanager
@@ -218,7 +292,7 @@ def sound(path: PathLike) -> Iterator[None]:
     Raises
     ------
     ValueError
-        In place of errors of pyarrow.
+        In place of errors of pyarrow and DuckDB.
 
     Examples
     --------
@@ -229,7 +303,11 @@ def sound(path: PathLike) -> Iterator[None]:
     """
     try:
         yield
-    except (pa.ArrowException, OSError) as error:
+    except (duckdb.OutOfMemoryException, duckdb.IOException):
+        raise  # a `database` names what is wanting
+    except (pa.ArrowException, duckdb.Error, OSError, UnicodeDecodeError) as error:
+        if getattr(error, "errno", None):  # of the system, as that of a full disk
+            raise
         raise ValueError(f"{path} is damaged: {first_line(error)}") from None
 
 

@@ -21,10 +21,10 @@ import numpy as np
 import pyarrow as pa
 
 from paperlib.errors import ArgumentError
-from recrawl.database import MEMORY, database, first_line, pattern, run, sql
+from recrawl.database import MEMORY, database, pattern, run, sql
 from recrawl.formats.inserting import insert
 from recrawl.formats.source import Source
-from recrawl.output import check_pages
+from recrawl.output import check_pages, sound
 from recrawl.progress import bar
 from recrawl.science.processes import CrawlLog, History
 from recrawl.signalling import attach
@@ -37,9 +37,12 @@ from recrawl.tally import (
     TORN,
     UNSIGNED,
     USED,
+    BadRowsWarning,
     Tally,
+    warn,
 )
 from recrawl.types import PathLike
+from recrawl.units import as_text, counted
 
 __all__ = [
     "Batch",
@@ -231,7 +234,8 @@ class OpenedLog:
         # in the order in which it was written, which the database keeps
         table = f"select * from sorted {within}"
         page, time, *columns = self.connection.execute(table).fetchnumpy().values()
-        table = f"select * exclude (i, before) from page {within} order by i"
+        without = "i, before, in_log, in_state"
+        table = f"select * exclude ({without}) from page {within} order by i"
         pages = self.connection.sql(table).to_arrow_table()
         changed, start, modified = columns[0], *map(_filled, columns[1:3])
         starts, changed, torn = _merged(page, time, changed)
@@ -468,7 +472,7 @@ def grouped(connection: Any, tally: Any, what: Any) -> OpenedLog:
     ...         grouped(*read).n_pages
     1
     """
-    reasons = {"failed": FAILED, "incomparable": [UNSIGNED, DATED_NOW]}
+    reasons = {"failed": FAILED, "incomparable": [UNSIGNED, DATED_NOW], "known": KNOWN}
     run(connection, sql("pages"), "grouping", **reasons)
     run(connection, sql("sort_crawls"), "sorting")
     connection.execute("drop table crawl")
@@ -515,10 +519,25 @@ def gathered(
         connection.execute(sql("tables"))
         for number, (file, format) in enumerate(bar(found, unit=" files")):
             insert(connection, number, file, format, source, folder, tally)
+        _warn_of_steps_back(connection, files)
         if state is not None:
             read_state(connection, state)
         collect(connection, files, tally)
         yield connection, tally, found[0][1].what
+
+
+def _warn_of_steps_back(connection, files):
+    """Say of files in order of time where they go back, as if a clock was set."""
+    found = connection.execute(sql("find_steps_back")).fetchall()
+    for number, row, step, n, n_late in found[:1]:
+        more = f" and in {len(found) - 1:,} more files" if found[1:] else ""
+        warn(
+            f"{files[number]} is in order of time, but goes back {counted(n, 'time')}, "
+            f"by up to {as_text(step / _DAY)}, first at row {row:,}{more}: "
+            f"{counted(n_late, 'row')} are earlier than rows before. The clock of the "
+            "crawler may have been set back; they are used as they are",
+            BadRowsWarning,
+        )
 
 
 def not_read(unknown: list[Path]) -> Tally:
@@ -638,17 +657,15 @@ def read_state(
     """
     first, end = rows
     parameters = {"state": pattern(state), "first": first, "end": end}
-    try:
-        connection.execute(sql("read_state"), parameters)
-    except duckdb.BinderException:
-        raise ArgumentError(
-            "state",
-            "must be a state that this version of estimate wrote, and not its rates; "
-            f"got {state}, which lacks columns of a state",
-        ) from None
-    except duckdb.Error as error:
-        rule = f"must be a file that estimate wrote, got {state}: {first_line(error)}"
-        raise ArgumentError("state", rule) from None
+    with sound(state):
+        try:
+            connection.execute(sql("read_state"), parameters)
+        except duckdb.BinderException:
+            raise ArgumentError(
+                "state",
+                "must be a state that this version of estimate wrote, and not its "
+                f"rates; got {state}, which lacks columns of a state",
+            ) from None
     if rows == _ALL_ROWS:  # a part is read by a worker, and others read the rest
         check_pages(state)
     if damaged := connection.execute(sql("check_state")).fetchall():

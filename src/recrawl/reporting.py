@@ -119,7 +119,8 @@ def report(
     if bandwidth is not None:
         bandwidth = checks.number("bandwidth", bandwidth, above=True)
     source = Source.of(path)
-    check_output(output, force, reading.inputs(source))
+    endings = "", ".html", ".htm"
+    check_output(output, force, reading.inputs(source), endings=endings)
     why_not = {
         "rates": "No page was crawled twice: rates are by ages, changes, or a prior."
     }

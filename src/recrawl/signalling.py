@@ -20,6 +20,7 @@ from recrawl.dependence import encoded
 from recrawl.files import temporary_folder
 from recrawl.formats.checking import mended
 from recrawl.formats.tables import check, selected
+from recrawl.output import sound
 from recrawl.state import kept
 from recrawl.types import PathLike
 
@@ -71,24 +72,22 @@ def attach(connection: Any, path: PathLike, tally: Tally) -> None:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")
-    with temporary_folder() as folder:
+    with temporary_folder() as folder, sound(path):
         whole = mended(path, folder, check(path, {}), 0, tally)
-        _read(connection, whole, path)
+        _read(connection, path, whole)
     _count(connection, path.name, tally)
     for statement in connection.extract_statements(sql("count_signals")):
         connection.execute(statement)
 
 
-def _read(connection, file, given):
-    """Read a file into the table ``signal``; errors name the file as given."""
+def _read(connection, file, whole):
+    """Read a file, or what is whole of it, into the table ``signal``."""
     try:
-        query = selected(connection, file, ("url", "time"))
+        query = selected(connection, file, ("url", "time"), whole)
         connection.execute(f"create or replace temp view signals_text as {query}")
         run(connection, sql("read_signals"), "signals")
     except duckdb.InvalidInputException as error:
-        raise ValueError(
-            f"signals cannot be read, {given}: {first_line(error)}"
-        ) from None
+        raise ValueError(f"{file} cannot be read: {first_line(error)}") from None
 
 
 def _count(connection, name, tally):

@@ -9,20 +9,17 @@ and of second order in the spread for changed ones. Where the age of the last
 change is known, it stands for the interval, and the mean is exact too.
 """
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from recrawl.science.processes import History
-from recrawl.types import PathLike
 
-__all__ = ["compress", "drift", "expand", "kept"]
+__all__ = ["compress", "expand", "kept"]
 
 _GROUPS = 64  # to a doubling of the interval
 _KEPT = (
@@ -149,23 +146,6 @@ def expand(page: Any) -> History:
     interval = np.repeat(interval, n)
     age = {"age": np.where(np.repeat(aged, n), interval, np.nan)} if aged.any() else {}
     return History(interval, np.repeat(bits, n), offsets, **age)
-
-
-def drift(state: PathLike) -> list[float] | None:
-    """The drift of the last log that had the bits to measure it on.
-
-    Parameters
-    ----------
-    state : path
-        A state that `estimate` wrote.
-
-    Returns
-    -------
-    list of float or None
-        That of the `Estimates`; None if no log had as many bits.
-    """
-    text = (pq.read_metadata(state).metadata or {}).get(b"recrawl", b"{}")
-    return json.loads(text).get("drift")
 
 
 def kept(history: History, keep: NDArray[np.bool_]) -> History:

@@ -117,7 +117,7 @@ class Suspects:
             for host, n, n_pages in self._rows(sql("find_variants"))
         ]
         found = [Suspect(*each) for each in found]
-        return sorted(found, key=lambda each: -each.n_pages)
+        return sorted(found, key=lambda each: (-each.n_pages, each.host, each.what))
 
     def _rows(self, query):
         """Rows of a query, none where the log has no such table."""

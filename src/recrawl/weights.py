@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from recrawl.database import database, first_line
 from recrawl.formats.tables import selected
+from recrawl.output import sound
 from recrawl.types import Array, PathLike
 
 __all__ = ["weighted"]
@@ -92,7 +93,8 @@ def weighted(
 def _read(path, column):
     """URLs, the numbers of the column (NaN where there is none), and their texts."""
     with database(_MEMORY) as (connection, _):
-        query = selected(connection, Path(path), ("url", column))
+        with sound(path):
+            query = selected(connection, Path(path), ("url", column))
         number = f"coalesce(try_cast({column} as double), 'nan') as number"
         try:
             found = connection.sql(f"select *, {number} from ({query})")

@@ -203,6 +203,13 @@ def test_backtest(capsys):
             "--memory must be a size such as '1GiB', got 'lots'",
         ),
         ("estimate bad.csv -o r.txt", "--output must end in .parquet or .csv, got r.t"),
+        ("estimate bad.csv -o r.csv.gz", "--output must end in .parquet or .csv, got"),
+        ("convert bad.csv -o t.csv.gz", "--output must end in .parquet or .csv, got"),
+        (
+            "estimate bad.csv -o r.csv --state s.csv",
+            "--state must end in .parquet, got s.csv",
+        ),
+        ("report bad.csv -o r.html.gz", "--output must end in .html or .htm, got r.ht"),
         ("report bad.csv -o r.pdf", "--output must end in .html or .htm, got r.pdf"),
         (f"{PLAN} 1/day", "recrawl: no such file: r.parquet\n"),
         (
@@ -318,6 +325,51 @@ def test_nobody_reads_the_output():
     with os.fdopen(writer) as pipe:
         run = run_process("compare", LOG, stdout=pipe)
     assert (run.returncode, run.stderr) == (141, "")
+
+
+# Runs the command, and sends it a signal when an audited event, such as the import of a
+# module, has come so many times. Libraries in C import pandas themselves.
+SIGNALLED = """
+import os, signal, sys
+name, event, number, *arguments = sys.argv[1:]
+left = int(number)
+def hook(seen, given):
+    global left
+    if seen == event and left:
+        left -= 1
+        if not left:
+            os.kill(os.getpid(), getattr(signal, name))
+sys.addaudithook(hook)
+sys.argv[1:] = arguments
+from recrawl.__main__ import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize(
+    ("event", "number"),
+    [
+        *[("import", 300), ("import", 1100), ("ctypes.dlsym", 200)],
+        *[("tempfile.mkdtemp", 1), ("tempfile.mkstemp", 1)],
+    ],
+)
+def test_a_signal_ends_a_schedule_in_one_line(rates, tmp_path, name, event, number):
+    plan, scratch = tmp_path / "plan.parquet", tmp_path / "scratch"
+    scratch.mkdir()
+    command = name, event, number, "schedule", rates, "-o", plan, "--bandwidth", "9/day"
+    environment = os.environ | {"TMPDIR": str(scratch)}
+    run = run_process(*command, code=SIGNALLED, env=environment, timeout=300)
+    if run.returncode == 0:  # there are not so many of these events
+        assert plan.exists()
+        return
+    assert run.returncode == {"SIGINT": 130, "SIGTERM": 143}[name]
+    assert run.stderr.startswith(f"recrawl: ended by {name}")
+    assert run.stderr.count("\n") == 1
+    assert not list(scratch.iterdir())
+    assert {path.name for path in tmp_path.iterdir()} <= {"scratch", "plan.parquet"}
 
 
 # Prints which modules the command has imported, after its own output.

@@ -126,9 +126,11 @@ def test_a_line_that_is_no_utf8_is_counted(tmp_path):
 
 def test_a_column_that_may_be_the_status_is_told_of(tmp_path):
     log = tmp_path / "log.csv"
-    log.write_text("url,time,changed,Status_Code\na,1.7e9,0,200\na,1.8e9,0,503\n")
+    log.write_text(
+        "url,time,changed,Status_Code\na,1700000000,0,200\na,1750000000,0,503\n"
+    )
     found, message = recorded(recrawl.estimate, log, tmp_path / "a.parquet")
-    assert "do you mean --column status=status_code?" in message[0]
+    assert "do you mean --column status=Status_Code?" in message[0]
     assert found.counts["rows"] == 2
     named = Source(log, columns={"status": "status_code"})
     found, message = recorded(recrawl.estimate, named, tmp_path / "b.parquet")
@@ -148,23 +150,77 @@ def test_a_line_that_is_too_long_loses_itself_alone(tmp_path, end, packed):
     assert f"line {place + 1}: " in told
 
 
-def test_memory_is_bounded_where_lines_have_no_end(tmp_path):
-    """A value of line breaks alone, and a line of JSON that is one long text."""
+def test_memory_is_bounded_where_lines_are_long(tmp_path):
+    """A line of JSON that is one long text."""
     tracemalloc.start()
-    breaks = f'"http://h/{chr(10) * 200_000}",2020-01-01,1\n'
-    rows, counts, _ = crawls(write(tmp_path / "log.csv", TEXT + breaks + ROW))
-    assert set(ROWS) <= set(rows)
-    assert counts[OPEN] == 2
     long = [
         json.dumps({"url": "x" * n, "time": START}) for n in (30_000_000, 1_900_000)
     ]
     short = [json.dumps({"url": "a", "time": START + k, "etag": "x"}) for k in range(3)]
     path = tmp_path / "log.jsonl"
     path.write_text("\n".join([*short[:2], *long, short[2]]))
-    del breaks, long
+    del long
     tracemalloc.reset_peak()
     rows, counts, _ = crawls(path)
     assert counts[TOO_LONG] == 1
     assert [url for url, *_ in rows].count("a") == 3
     assert tracemalloc.get_traced_memory()[1] < 25_000_000
     tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("content", "rule"),
+    [
+        (
+            '"http://h/' + "\n" * 200_000,
+            "a value in quotes must end within 1,000 lines",
+        ),
+        ('"http://h/' + 'x""\n' * 2_000, "a value in quotes must end within 1,000 li"),
+        (
+            "x" * 101_000_000,
+            "a line must have at most 100,000,000 bytes, got more: b'x",
+        ),
+        ('"' + "x" * 101_000_000, "a line must have at most 100,000,000 bytes, got mo"),
+    ],
+)
+def test_what_has_no_end_is_refused_with_its_line(tmp_path, content, rule):
+    text = gzip.compress(f"{TEXT}{content}\n{ROW}".encode(), compresslevel=1)
+    (tmp_path / "log.csv.gz").write_bytes(text)
+    with pytest.raises(ValueError, match=f"log.csv.gz line 42: {rule}"):
+        recrawl.convert(tmp_path / "log.csv.gz", tmp_path / "out.csv")
+
+
+def test_a_name_of_a_column_that_is_no_utf8_hinders_no_other(tmp_path):
+    text = b"url,time,changed,gr\xf6\xdfe\na,2020-01-01,0,7\na,2020-01-02,1,\xe9\n"
+    rows, counts, _ = crawls(put(tmp_path / "log.csv", text))
+    assert (len(rows), counts) == (1, {"that are not in UTF-8": 1})
+
+
+@pytest.mark.parametrize("row", ["x\n", "a,b,c,d\n", "x,y\r\n"])
+def test_rows_that_do_not_fit_are_counted_in_bounded_memory(tmp_path, row):
+    """DuckDB lists them in memory that it does not count: more are counted only."""
+    several = '"a\nb",2020-01-01,1\n'
+    text = (TEXT + several + row * 60_000 + ROW).encode() + b"\xe9,2020-01-01,0\n"
+    rows, counts, told = crawls(write(tmp_path / "log.csv", text))
+    assert len(rows) == len(ROWS) + 2
+    assert "(log.csv)" in told  # without the lines
+    counts = [counts.pop("that do not fit the columns"), counts]
+    assert counts == [60_000, {"that are not in UTF-8": 1}]
+
+
+def test_values_of_several_lines_are_no_rows_that_do_not_fit(tmp_path):
+    text = TEXT + "".join(f'"a\n{k}",2020-01-01,1\n' for k in range(51_000))
+    rows, counts, _ = crawls(write(tmp_path / "log.csv", text))
+    assert (len(rows), counts) == (len(ROWS) + 51_000, {})
+
+
+def test_deep_json_is_counted_wherever_it_stands(tmp_path):
+    good = [json.dumps({"url": "a", "time": START + k, "etag": "x"}) for k in (0, 9)]
+    deep = ["[" * 200_000, f'{{"url":{"[" * 5000}{"]" * 5000},"time":1}}']
+    lines = [deep[0], good[0], *deep, good[1]]
+    rows, counts, _ = crawls(write(tmp_path / "log.jsonl", "\n".join(lines)))
+    assert rows == [("a", START, False), ("a", START + 9, False)]
+    assert counts == {
+        "that are no JSON": 2,
+        "whose time is before 1990 or more than a day from now": 1,
+    }

@@ -5,7 +5,11 @@ The same numbers, lost workers, and clusters that cannot be used.
 
 import contextlib
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
+from time import sleep
 
 import dask
 import numpy as np
@@ -210,7 +214,9 @@ def test_a_task_that_kills_worker_after_worker(client, tmp_path):
     try:
         with (
             patched(client, READING, "grouped", dying(str(tmp_path / "died"))),
-            pytest.raises(RuntimeError, match=r"grouping was given up: .*died"),
+            pytest.raises(
+                RuntimeError, match=r"grouping was .* lost worker .* --memory"
+            ),
         ):
             recrawl.estimate(log, output, dask=address)
     finally:
@@ -233,3 +239,71 @@ def test_no_scheduler(tmp_path, capsys, monkeypatch, address):
     assert err.startswith(f"recrawl: {rule}, got {address!r}: ")
     assert err.count("\n") == 1
     assert os.listdir(tmp_path) == ["log.csv"]
+
+
+@pytest.fixture
+def processes(tmp_path):
+    """A scheduler and a worker as commands start them: the first's number, address."""
+    file = f"{tmp_path}/scheduler.json"
+    common = ["--no-dashboard", "--scheduler-file", file]
+    host = ["--host", "127.0.0.1", "--port", "0"]
+    one = ["--no-nanny", "--nthreads", "1", "--local-directory", str(tmp_path)]
+    with contextlib.ExitStack() as stack:
+        started = []
+        for name, options in (("scheduler", host), ("worker", one)):
+            command = [sys.executable, "-m", f"distributed.cli.dask_{name}"]
+            process = subprocess.Popen(
+                [*command, *common, *options], stderr=subprocess.DEVNULL
+            )
+            stack.callback(process.wait, 60)
+            stack.callback(process.kill)
+            started.append(process)
+            while not os.path.exists(file):
+                assert process.poll() is None
+                sleep(0.1)
+        with Client(scheduler_file=file, set_as_default=False) as client:
+            client.wait_for_workers(1, timeout=60)
+            yield started[0].pid, client
+
+
+def killing(number):
+    """Make a function kill a process first."""
+
+    def change(function):
+        def kill(*arguments, **options):
+            os.kill(number, signal.SIGKILL)
+            return function(*arguments, **options)
+
+        return kill
+
+    return change
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("module", "name"), [(CLUSTER, "insert"), (READING, "grouped"), (CLUSTER, "_saved")]
+)
+def test_a_scheduler_that_goes_away(
+    processes, tmp_path, capfd, monkeypatch, module, name
+):
+    monkeypatch.setattr(crawl_log_cluster, "TIMEOUT", 2)  # until it is given up
+    number, client = processes
+    rows = [(page, f"2026-01-{day:02}", day % 2) for page in "ab" for day in (1, 2, 3)]
+    log = write(tmp_path / "log.csv", table(rows))
+    (tmp_path / "out").mkdir()
+    command = ["estimate", str(log), "-o", f"{tmp_path}/out/rates.parquet"]
+    address = client.scheduler.address
+
+    def patch(change):
+        import importlib
+
+        found = importlib.import_module(module)
+        setattr(found, name, change(getattr(found, name)))
+
+    client.run(patch, killing(number))
+    client.close()
+    assert cli.main([*command, "--dask", address]) == 2
+    err = capfd.readouterr().err
+    lines = [line for line in err.splitlines() if "|" not in line]  # no progress
+    assert lines == [f"recrawl: the Dask scheduler {address} went away"]
+    assert os.listdir(tmp_path / "out") == []

@@ -1,6 +1,9 @@
 """Estimates from the likelihood: closed forms, plain forms, oracles, invariances."""
 
 import itertools
+import os
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -277,3 +280,51 @@ def test_the_score_of_bursts_is_high_and_of_regular_changes_low():
     crawls = np.cumsum(np.random.default_rng(2).uniform(0.3, 0.7, 1500))
     regular = observe(np.arange(0.9, crawls[-1], 1.0), crawls)
     assert score(History(regular.interval, regular.changed)) < -3
+
+
+FORKED = """
+import multiprocessing
+import numpy as np
+from recrawl.science.estimators import mle
+from recrawl.science.processes import History
+
+history = History(np.ones((100_000, 3)), np.arange(300_000).reshape(-1, 3) % 7 < 3)
+fork = multiprocessing.get_context("fork")
+
+
+def same():
+    assert (mle(history) == expected).all()
+
+
+def with_a_child():
+    same()
+    child = fork.Process(target=same)
+    child.start()
+    child.join()
+    raise SystemExit(child.exitcode)
+
+
+expected = mle(history)  # in threads
+parent = fork.Process(target=with_a_child)
+parent.start()
+parent.join()
+print(parent.exitcode)
+with fork.Pool(2) as pool:
+    pool.starmap(same, [(), ()])
+print(parent.exitcode)
+same()  # in threads still
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_fork_of_a_process_that_has_used_threads_computes():
+    """Of such a fork too, and none is waited for for ever."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED],
+        capture_output=True,
+        text=True,
+        timeout=200,  # of a hang
+        env=os.environ | {"NUMBA_NUM_THREADS": "2"},
+    )
+    assert done.stdout.split() == ["0", "0"], done.stderr
+    assert done.returncode == 0

@@ -7,10 +7,12 @@ import subprocess
 import sys
 import tempfile
 
+import pyarrow as pa
 import pytest
 
 from recrawl import files as _files
 from recrawl.files import temporary_folder, write_atomic
+from recrawl.output import table
 
 KILLED = """
 import os, sys
@@ -88,6 +90,30 @@ def test_old_file_stays_when_a_step_fails(tmp_path, monkeypatch, step, error):
         )
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["file"], "no temporary file is left"
+
+
+def test_a_full_disk_names_the_file_that_did_not_fit(tmp_path):
+    """Two outputs are written at once; a writer in C names none of them."""
+    paths = [tmp_path / name for name in ("state.parquet", "rates.parquet")]
+    for full in (0, 1):
+        with (
+            pytest.raises(OSError, match=str(paths[full])),
+            table(paths[0]) as state,
+            table(paths[1]) as rates,
+        ):
+            fill([state, rates][full])
+        assert not os.listdir(tmp_path)
+
+
+def fill(output):
+    """Write to an output until there is no space."""
+
+    def out_of_space(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    output.write(pa.table({"url": ["a"]}))
+    output._writer.write_table = out_of_space
+    output.write(pa.table({"url": ["b"]}))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes with a name are of Unix")

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from recrawl.database import pattern, quoted, sql
+from recrawl.database import sql
 from recrawl.formats import recognise
+from recrawl.formats.base import read_from
 from recrawl.tally import FAILED
 
 SAMPLES = Path(__file__).parent / "formats"
@@ -39,8 +40,8 @@ def rows(connection):
     """Rows that a file's own format gives, without `row` and `given`."""
 
     def rows(path, columns="*"):
-        query = recognise(path).query.replace("$file", quoted(pattern(path)))
-        found = connection.sql(query).order("row").select(columns)
+        read_from(connection, path)
+        found = connection.sql(recognise(path).query).order("row").select(columns)
         kept = [name for name in found.columns if name not in ("row", "given")]
         return found.select(*kept).fetchall()
 
@@ -121,7 +122,7 @@ STORM = {
 
 
 CODE_200 = {"fetch%2EstatusCode": ["200"]}
-NO_TIME = "without lastProcessedDate and nextFetchDate"
+NO_TIME = "without lastProcessedDate, and nextFetchDate with its interval"
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,18 @@ An expected row is page, day of the month of the fetch, and whether it changed.
 import csv
 import gzip
 import json
+import re
+import shlex
 from datetime import UTC, datetime
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import recrawl
 from recrawl import Source
-from tests.recrawl.crawl_logs import recorded
+from recrawl.reading import gathered
+from tests.recrawl.crawl_logs import parquet, recorded, table
 
 WWW = "https://www.example.org/"
 PAGE = WWW + "page"
@@ -76,6 +81,33 @@ def crawl_log(*middles, json_of="{}"):
             for day, middle, digest, note in middles
         )
     )
+
+
+def truncated(kind):
+    """The second of four fetches of a page is cut off, in each format that says so."""
+    days = (1, A), (2, C), (3, A), (4, B)
+    notes = {"length": "lenTrunc", "time": "timeTrunc,3t"}.get(kind, "headerTrunc")
+    header = {"WARC_Truncated": kind}
+    cut = [{"truncated": kind} if value == C else {} for _, value in days]
+    return {
+        "warc": [
+            record("response", k, k, **digest(value), **(header if value == C else {}))
+            for k, value in days
+        ],
+        "cdxj": cdxj(
+            *((k, {"digest": d} | more) for (k, d), more in zip(days, cut, strict=True))
+        ),
+        "commoncrawl": "".join(
+            json.dumps(json.loads(answer(*fetch)) | more) + "\n"
+            for fetch, more in zip(days, cut, strict=True)
+        ),
+        "crawl-log": crawl_log(
+            *((k, "- -", d, notes if d == C else "-") for k, d in days)
+        ),
+    }
+
+
+WHOLE = [(PAGE, 1, "false"), (PAGE, 3, "false"), (PAGE, 4, "true")]
 
 
 MIMES = ["text/html -", " -", "text/html; charset=utf-8 #004"]
@@ -210,6 +242,25 @@ FETCHES = {
         )
         for size in (-1, -7)
     },
+    **{
+        f"warc-length-{size}": (
+            warc(record("response", 2, 2, **digest(A)),
+                 re.sub(rb"(Content-Length: ).*", rb"\g<1>" + size.encode(),
+                        record("response", 2, 4, **digest(C)))),
+            UNCHANGED,
+        )
+        for size in ("1" * 19, "1" * 20, "1" * 5000, "-5", "1e9", "9" * 15)
+    },
+    "warc-long-line": (
+        warc(record("response", 2, 2, **digest(A)),
+             record("response", 2, 4, X="x" * 70_000, **digest(C))),
+        UNCHANGED,
+    ),
+    "warc-many-lines": (
+        warc(record("response", 2, 2, **digest(A)),
+             record("response", 2, 4, X="x\r\na: b" * 20_000, **digest(C))),
+        UNCHANGED,
+    ),
     "warc-date": (
         warc(record("response", 2, 2, **digest(A)).replace(b"2026-08", b"0000-00")),
         ENDS,
@@ -252,6 +303,35 @@ def test_fetches(tmp_path, name):
         assert short(converted(path, tmp_path)) == expected
 
 
+@pytest.mark.parametrize("kind", ["disconnect", "time", "unspecified", "length"])
+@pytest.mark.parametrize("name", ["warc", "cdxj", "commoncrawl", "crawl-log"])
+def test_the_digest_of_a_part_is_not_that_of_the_page(tmp_path, name, kind):
+    path = put(tmp_path / "log", truncated(kind)[name])
+    assert short(converted(path, tmp_path)) == WHOLE
+
+
+def test_a_revisit_stands_for_a_whole_body(tmp_path):
+    revisit = record("revisit", 2, 2, **digest(A), WARC_Truncated="length")
+    assert short(converted(put(tmp_path / "log", warc(revisit)), tmp_path)) == UNCHANGED
+
+
+def test_bodies_cut_at_a_length_are_compared_with_each_other(tmp_path):
+    records = [
+        record("response", k, k, **digest(value), WARC_Truncated="length")
+        for k, value in enumerate([A, A, B], 1)
+    ]
+    assert short(converted(put(tmp_path / "log", records), tmp_path)) == UNCHANGED
+
+
+def test_a_table_of_common_crawl_says_what_is_cut(tmp_path):
+    table = {"url": [PAGE] * 4, "fetch_status": [200] * 4}
+    table["fetch_time"] = [datetime(2026, 8, k, tzinfo=UTC) for k in range(1, 5)]
+    table["content_digest"] = [A, C, A, B]
+    table["content_truncated"] = [None, "disconnect", None, None]
+    pq.write_table(pa.table(table), tmp_path / "part.parquet")
+    assert short(converted(tmp_path / "part.parquet", tmp_path)) == WHOLE
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -268,6 +348,151 @@ def test_fetches(tmp_path, name):
 def test_keys_in_any_case(tmp_path, content):
     row = "08-02 00:00", "08-03 00:00", "false"
     assert spans(converted(put(tmp_path / "log", content), tmp_path)) == [row]
+
+
+DUMPS = [
+    storm("signatureChangeDate", "lastProcessedDate", "fetchInterval",
+          "fetch%2EstatusCode"),
+    frontier("signatureChangeDate", "lastProcessedDate", "fetch.statusCode"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dump", DUMPS)
+@pytest.mark.parametrize(
+    "date",
+    ["Mon, 03 Aug 2026 00:00:00 UTC", "2026-08-03T02:00:00+02:00[Europe/Berlin]"],
+)
+def test_values_keep_their_case(tmp_path, dump, date):
+    path = put(tmp_path / "log", dump.replace("2026-08-03T00:00:00Z", date))
+    row = "08-02 00:00", "08-03 00:00", "false"
+    assert spans(converted(path, tmp_path)) == [row]
+
+
+@pytest.mark.parametrize("dump", DUMPS)
+def test_a_date_that_cannot_be_read_is_not_replaced(tmp_path, dump):
+    late, soon = (
+        dump.replace("2026-08-03T", "late"),
+        dump.replace("2026-08-02T", "soon"),
+    )
+    path = put(tmp_path / "log", late + soon + dump)
+    (_, counts), _ = recorded(recrawl.convert, path, tmp_path / "rows.csv")
+    assert dict(counts) == {
+        "rows": 1,
+        "whose lastProcessedDate cannot be read": 1,
+        "whose signatureChangeDate cannot be read": 1,
+    }
+
+
+WORDS = ["NA", "NULL", r"\N", "nan", "None", "-", "null", "<NA>", "N/A", "NaN",
+         "(null)", "#N/A", "NaT", "undefined", "nil"]  # fmt: skip
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("name", ["digest", "etag", "sha1"])
+def test_words_for_nothing_are_no_content(tmp_path, word, name):
+    values = {1: "aa", 2: word, 3: "aa"}
+    if name == "sha1":
+        name, values = "digest", {day: f"sha1:{value}" for day, value in values.items()}
+    rows = [f"{PAGE},2026-08-0{day},{value}" for day, value in values.items()]
+    path = put(tmp_path / "log.csv", lines(f"url,time,{name}", *rows))
+    assert short(converted(path, tmp_path)) == [(PAGE, 1, "false"), (PAGE, 3, "false")]
+    rows = [
+        json.dumps({"url": PAGE, "time": f"2026-08-0{day}", name: value})
+        for day, value in values.items()
+    ]
+    path = put(tmp_path / "log.jsonl", lines(*rows))
+    assert short(converted(path, tmp_path)) == [(PAGE, 1, "false"), (PAGE, 3, "false")]
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_words_for_nothing_are_empty_cells(tmp_path, word):
+    """In a row whose only values are its page, its time and its bit."""
+    names = "changed,start,status,importance,host,last_modified"
+    cells = f"0{f',{word}' * 5}"
+    path = put(tmp_path / "log.csv", lines(
+        f"url,time,{names}", f"{PAGE},2026-08-01{f',{word}' * 6}",
+        f"{PAGE},2026-08-02,{cells}", f"{word},2026-08-02,{cells}",
+    ))  # fmt: skip
+    (_, counts), _ = recorded(recrawl.convert, path, tmp_path / "rows.csv")
+    assert dict(counts) == {"rows": 2, "without a url": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("Status Code", "status"), ("statusCode", "status"), ("http-status", "status"),
+        ("sc-status", "status"), ("fetch_status", "status"),
+        ("responseCode", "status"),
+        ("HTTP Status", "status"), ("hasChanged", "changed"), ("host_name", "host"),
+        ("Content Digest", "digest"), ("page.importance", "importance"),
+        ("Last-Modified", None), ("LastModified", None), ("E-Tag", None),
+        ("STATUS", None),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_a_column_that_is_nearly_ours_is_taken_or_named(tmp_path, name, other, suffix):
+    path = tmp_path / f"log.{suffix}"
+    rows = [("a", "2026-08-01", "200", "x"), ("a", "2026-08-02", "200", "x")]
+    names = ["url", "time", name, "digest" if name == "E-Tag" else "etag"]
+    if suffix == "csv":
+        path.write_text(table(rows, names))
+    elif suffix == "jsonl":
+        path.write_text(
+            lines(*(json.dumps(dict(zip(names, r, strict=True))) for r in rows))
+        )
+    else:
+        parquet(path, **dict(zip(names, zip(*rows, strict=True), strict=True)))
+    _, told = recorded(recrawl.convert, path, tmp_path / "rows.csv")
+    hints = [text for text in told if "do you mean" in text]
+    if other is None:
+        assert not hints
+    else:
+        (hint,) = hints
+        assert f"--column {other}={shlex.quote(name)}?" in hint
+
+
+@pytest.mark.parametrize(
+    "columns", ["url,time,etag,digest", "time,url,digest,etag", "url,time,digest,title"]
+)
+def test_rows_behind_the_names_of_other_columns_are_left_out(tmp_path, columns):
+    """Up to the next names of the file's own columns."""
+    names, first = "url,time,digest,etag", f"{PAGE},2026-08-01,a,x"
+    text = lines(
+        names, first, columns, f"{PAGE},2026-08-02,x,a", f"{PAGE},2026-08-03,x,a",
+        "\ufeff" + names, f"{PAGE},2026-08-04,a,x",
+    )  # fmt: skip
+    (_, counts), _ = recorded(
+        recrawl.convert, put(tmp_path / "log.csv", text), tmp_path / "rows.csv"
+    )
+    assert dict(counts) == {
+        "rows": 2,
+        "that name other columns": 1,
+        "that repeat the names of columns": 1,
+        "behind a row that names other columns": 2,
+    }
+
+
+def test_texts_of_parquet_without_the_mark_of_text(tmp_path):
+    """A digest may be bytes; a URL that is no UTF-8 is left out."""
+    urls = [
+        b"https://www.example.org/it's\\",
+        "https://www.example.org/n\u00e4h".encode(),
+    ]
+    path = tmp_path / "log.parquet"
+    digests = [b"\xff\x00", b"\xfe\x00"]
+    parquet(path, url=[*urls, *urls, b"\xff"],
+            time=[b"2026-08-01"] * 2 + [b"2026-08-02"] * 3,
+            digest=[*digests, digests[0], digests[0], b"a"])  # fmt: skip
+    found = short(converted(path, tmp_path))
+    it, near = (url.decode() for url in urls)
+    assert found == [(it, 1, "false"), (it, 2, "false"), (near, 1, "false"),
+                     (near, 2, "true")]  # fmt: skip
+
+
+def test_rates_whose_urls_are_bytes_are_refused(tmp_path):
+    rates = parquet(tmp_path / "rates.parquet", url=[b"a"], change_rate=[1.0])
+    with pytest.raises(ValueError, match="bytes in the column 'url', not text"):
+        recrawl.schedule(rates, tmp_path / "plan.parquet", 1.0)
 
 
 NO_CAPTURES = '{"message": "No Captures found for: www.example.org/page"}\n'
@@ -291,6 +516,23 @@ def test_an_answer_without_captures_is_one(tmp_path, format, first, other, last)
     for k, text in enumerate([first, other, last]):
         put(folder / f"{k}.json", text)
     assert short(converted(folder, tmp_path, format=format)) == ENDS
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_an_answer_in_lines_of_any_kind(tmp_path, indent):
+    """Beside another one, that of each client; and two in one line."""
+    whole = [json.loads(wayback((1, *PAGES[0][1:]), (3, *PAGES[1][1:])))] * 2
+    folder = tmp_path / "answers"
+    folder.mkdir()
+    put(folder / "0.json", wayback((2, "text/html", "200", A)))
+    put(folder / "1.json", "".join(json.dumps(each, indent=indent) for each in whole))
+    assert short(converted(folder, tmp_path)) == UNCHANGED
+
+
+def test_what_is_no_array_of_an_answer_is_counted(tmp_path):
+    text = wayback(*PAGES).replace("],", "], oops", 1) + '["cut off'
+    with gathered(put(tmp_path / "a.json", text)) as (_, tally, _):
+        assert tally.counts["that are no captures"] == 2
 
 
 def feed(*dates):
@@ -362,6 +604,45 @@ def test_lastmods_and_a_damaged_entry(tmp_path):
     assert spans(found) == [("08-21 13:31", "09-01 00:00", "true")] * 2
 
 
+def dated(*dates):
+    """An Atom feed of items: published, and perhaps updated, in August or as a text."""
+    items = ""
+    for published, *updated in dates:
+        names = ("published", published), *(("updated", text) for text in updated)
+        items += "<entry><id>x</id>"
+        for name, given in names:
+            text = given if isinstance(given, str) else f"2026-08-{given:02}T00:00:00Z"
+            items += f"<{name}>{text}</{name}>"
+        items += "</entry>"
+    return f'<feed><link href="{PAGE}"/>{items}</feed>'
+
+
+@pytest.mark.parametrize(
+    ("dates", "start", "n_changes"),
+    [
+        ([(27,), (26,), (25,), (23,)], 23, 3),
+        ([(23,), (25,), (26,), (27,)], 23, 3),
+        # pinned: one, two, in a feed whose newest item is the last
+        ([("2018-05-11",), (27,), (26,), (25,), (23,)], 23, 3),
+        ([("2019-05-11",), ("2018-05-11",), (27,), (26,), (25,), (23,)], 23, 3),
+        ([("2018-05-11",), (27,), (26,)], 26, 1),
+        ([(23,), (25,), ("2018-05-11",), (26,), (27,)], 23, 3),
+        # sorted by updates: without them, with them, the last one edited
+        ([(27,), ("2019-01-01",), (26,), ("2020-01-01",), (25,)], 25, 2),
+        ([(27, 27), ("2019-01-01", 26), (25, 25), ("2018-01-01", 24)], 24, 2),
+        # an update of all items when the site was built
+        ([(27, 30), (26, 30), (25, 30), (23, 30)], 23, 3),
+    ],
+)
+def test_an_item_out_of_order_does_not_begin_the_window(
+    tmp_path, dates, start, n_changes
+):
+    path = put(tmp_path / "feed.xml", dated(*dates))
+    found = converted(path, tmp_path, as_of=AS_OF)
+    assert min(row["start"] for row in found)[:10] == f"2026-08-{start}"
+    assert [row["changed"] for row in found].count("true") == n_changes
+
+
 def datastore(folder, **watches):
     """A folder of changedetection.io: by its name, a watch and its histories."""
     for name, (watch, histories) in watches.items():
@@ -412,6 +693,41 @@ def test_watches(tmp_path, watch, histories, other):
         a=(other, {"history.txt": [day(1)]}),
         b=(DAILY | watch, histories),
     )
+    assert short(converted(folder, tmp_path)) == CHECKS
+
+
+def test_one_file_of_all_watches(tmp_path):
+    """As versions before 0.53 wrote it, with the name of a folder that is none."""
+    folder = datastore(tmp_path / "data", a=(DAILY, HISTORY), b=({}, HISTORY))
+    for name in "ab":
+        (folder / name / "watch.json").unlink()
+    put(tmp_path / "history.txt", f"{day(1)},x.txt\n")
+    text = json.dumps({"watching": {"a": DAILY, "b": [], "..": DAILY}})
+    path = put(folder / "url-watches.json", text)
+    expected = [(f"{PAGE}#a", *rest) for _, *rest in CHECKS]
+    for log in (folder, path):
+        assert short(converted(log, tmp_path)) == expected
+    with pytest.raises(ValueError, match="must hold the object 'watching'"):
+        converted(put(path, "["), tmp_path)
+
+
+@pytest.mark.parametrize("seconds", [1, 1e-6, 10, 86_400])
+def test_checks_without_a_change_become_one_row_where_they_are_many(tmp_path, seconds):
+    watch = DAILY | {"time_between_check": {"seconds": seconds}}
+    folder = datastore(tmp_path / "data", a=(watch, HISTORY))
+    found = converted(folder, tmp_path)
+    assert len(found) == (3 if seconds > 100 else 4)
+    changed = [row for row in found if row["changed"] == "true"]
+    assert [row["time"][8:10] for row in changed] == ["03"]
+    length = datetime.fromisoformat(changed[0]["time"]) - datetime.fromisoformat(
+        changed[0]["start"]
+    )
+    assert length.total_seconds() == pytest.approx(seconds)
+
+
+def test_a_watch_that_is_too_deep_loses_no_other(tmp_path):
+    folder = datastore(tmp_path / "data", a=({}, HISTORY), b=(DAILY, HISTORY))
+    put(folder / "a" / "watch.json", "[" * 200_000)
     assert short(converted(folder, tmp_path)) == CHECKS
 
 

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -174,14 +176,16 @@ def test_of_a_truncated_sitemap_what_lies_before_is_used(tmp_path):
     assert end["reason"] == LOST
 
 
-@pytest.mark.parametrize("size", [330, 400])
-def test_a_feed_that_is_cut_is_told(tmp_path, size):
+@pytest.mark.parametrize(("size", "n_whole"), [(330, 1), (400, 2)])
+def test_a_feed_that_is_cut_is_told(tmp_path, size, n_whole):
     """The entries before the cut are used, as they are whole."""
     path = tmp_path / "feed.xml"
     path.write_bytes((SAMPLES / "feed.xml").read_bytes()[:size])
-    (fault,) = (row for row in rows(path) if "of XML" in row.get("reason", ""))
-    assert fault["reason"] == "of XML with a fault, behind which entries may be missing"
-    assert fault["given"].startswith("feed.xml: <unknown>:")
+    fault, *items = rows(path)
+    assert fault["reason"] == LOST
+    assert fault["given"] == "feed.xml: its last element is not closed"
+    whole = rows(SAMPLES / "feed.xml")
+    assert [row["given"] for row in items] == [row["given"] for row in whole][:n_whole]
 
 
 def test_items_of_the_future_and_of_the_download_are_left_out(tmp_path):
@@ -210,6 +214,59 @@ def test_a_deletion_ends_a_window_of_git_and_a_last_commit_can_be_the_end(tmp_pa
     assert spans == [(), (3, 4), (1, 3, 3)]
     assert found[0]["reason"] == "of files that are new at the end"
     assert rows(write(path, text + "what?\n"))[-1]["reason"].startswith("that are no")
+
+
+@pytest.mark.parametrize("unit", ["<!--", "<loc>", "<![CDATA[", "<url ", "<?", "<!["])
+@pytest.mark.parametrize("begin", ["", sitemap("2026-09-01")[:-9] + "<url>"])
+def test_time_does_not_grow_as_the_square_of_what_has_no_end(tmp_path, begin, unit):
+    """A guard against a run that hangs: by the square these would take hours."""
+    path = write(tmp_path / "sitemap.xml", begin + unit * (1_500_000 // len(unit)))
+    code = (
+        "from recrawl.formats import recognise; import sys; from pathlib import Path; "
+    )
+    code += "f = recognise(p := Path(sys.argv[1])); f and f.read(p, None).read_all()"
+    subprocess.run([sys.executable, "-c", code, path], check=True, timeout=60)
+
+
+def test_entries_behind_comments_that_never_end_are_read(tmp_path):
+    comments = ("<loc>", "<!-- page -><loc>"), ("<lastmod>", "<!-- a -- b --><lastmod>")
+    text = sitemap("2026-09-01", "2026-09-03")
+    path = tmp_path / "sitemap.xml"
+    whole = rows(write(path, text))
+    for tag, commented in comments:
+        assert rows(write(path, text.replace(tag, commented))) == whole
+
+
+def test_no_entity_of_a_file_is_replaced(tmp_path):
+    declared = '<!DOCTYPE urlset [<!ENTITY a "b"><!ENTITY c SYSTEM "/etc/hostname">]>'
+    text = sitemap("2026-09-01").replace(f"{URL}0", f"{URL}&a;&c;&amp;")
+    (row, _) = rows(write(tmp_path / "sitemap.xml", declared + text))
+    assert row["url"] == f"{URL}&a;&c;&"
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        (sitemap(*["2026-09-01"] * 200_001), "at most 200,000 entries, and has more"),
+        (sitemap("2026-09-01") + " " * (50 << 20), "at most 52,428,800 bytes"),
+    ],
+    ids=["entries", "bytes"],
+)
+def test_the_limits_of_a_sitemap_are_named(tmp_path, text, rule):
+    *entries, end = rows(write(tmp_path / "sitemap.xml.gz", text.encode()))
+    assert (end["reason"], rule in end["given"]) == (LOST, True)
+    assert entries
+
+
+def test_a_long_line_of_git_and_a_long_entry_are_left_out(tmp_path):
+    git = f"@{BEGIN + 3}\n\nM\ta\nM\t{'b' * 2_000_001}\n@{BEGIN + 1}\n\nA\ta\n"
+    long = sitemap("2026-09-01").replace("0<", "0" * 2_000_000 + "<")
+    text = f"{long[:-9]}{sitemap('2026-09-01')[8:]}"
+    for path in (tmp_path / "git.txt", tmp_path / "sitemap.xml"):
+        found = rows(write(path, git if path.suffix == ".txt" else text))
+        reasons = [row.get("reason") for row in found]
+        assert reasons.count("of more than 2,000,000 bytes") == 1
+        assert None in reasons
 
 
 @pytest.fixture

@@ -203,19 +203,19 @@ GOOD = "a,2020-01-01,0\na,2020-01-02,1\n"
     ("bad", "reason", "where"),
     every(2, [
         (
-            "b,2020-02-30,1\nb,yesterday,0\nb,1e300,1\n",
+            "b,2020-02-30,1\nb,yesterday,0\nb,1e999,1\n",
             "whose time cannot be read",
             "row 3: b,2020-02-30",
         ),
         (
-            "b,9e21,1\nb,-9e21,1\nb,-9e18,0\n",
-            "whose time is before 1990 or more than a year from now",
-            "row 3: b,9e21,1,, (read as 287168-08-24 16:00:00)",
+            "b,9000000000000000000000,1\nb,-9e21,1\nb,-9e18,0\n",
+            "whose time is before 1990 or more than a day from now",
+            "row 3: b,9000000000000000000000,1,, (read as 287168-08-24 16:00:00)",
         ),
         (",2020-01-01,1\n", "without a url", "row 3: ,2020-01-01,1"),
         ("b,2020-01-01\n", "that do not fit the columns", "line 4: "),
         ("http://b.de/x,y,2020-01-01,1\n", "that do not fit the columns", "line 4: "),
-        (b"http://\xe9/,2020-01-01,0\n", "that do not fit the columns", "line 4: "),
+        (b"http://\xe9/,2020-01-01,0\n", "that are not in UTF-8", "line 4: "),
     ]),
 )  # fmt: skip
 def test_bad_rows_are_named_counted_and_left_out(tmp_path, bad, reason, where):
@@ -294,7 +294,6 @@ def test_files_without_a_usable_row(tmp_path, text, rule):
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("log.csv.gz", HEADER.encode()),
         ("log.csv.gz", gzip.compress(HEADER.encode())[:12]),
         ("log.parquet", b"PAR1 and no more"),
         ("log.parquet", HEADER.encode()),

@@ -3,6 +3,8 @@
 import gzip
 import json
 import os
+import shutil
+import socket
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,14 +13,28 @@ import pytest
 import recrawl
 from recrawl import Source, cli
 from recrawl.formats import FORMATS, NAMES, recognise
-from tests.recrawl.crawl_logs import recorded
+from tests.recrawl.crawl_logs import recorded, write
 from tests.recrawl.thinned import every
 
 SAMPLES = Path(__file__).with_name("formats")
 EXPECTED = json.loads((SAMPLES / "expected.json").read_text(encoding="utf-8"))
-AS_OF = datetime(2026, 10, 4, tzinfo=UTC)
+AS_OF = datetime(2026, 10, 4, tzinfo=UTC)  # when sitemaps, feeds and git were read
+LATER = datetime(2027, 1, 1, tzinfo=UTC)
 HEADER = "url,time,changed\n"
 NO_GZIP = gzip.compress(HEADER.encode(), mtime=0)[:10] + b"\xff" * 9
+ROW = '{"url": "a", "time": "2026-01-01", "etag": "x"}'
+NO_JSON = "log.* must have one object of JSON a line, but no line is JSON"
+# Ending, content, and what the message says of it.
+NO_LINES = [
+    ("jsonl", f"{ROW},\n{ROW},\n".encode(), 'the first is \'{"url": '),
+    ("JL", b'{\n  "url": "a",\n  "time": "2026-01-01"\n}\n', "the first is '{'"),
+    ("ndjson", f"\x1e{ROW}\n\x1e{ROW}\n".encode(), r"'\\x1e{"),
+    ("jsonl", f"{ROW}\n".encode("utf-16"), "; its text must be in UTF-8"),
+    ("jsonl", f"{ROW}\n".encode("utf-16-le"), "; its text must be in UTF-8"),
+    ("jsonl", f"{ROW},\n".replace("a", "\xe9").encode("latin-1"), "the first is"),
+    ("jsonl", b"[" * 200_000 + b"\n", r"the first is '\[\["),
+    ("jsonl", b"1\n2\n", "the first is '1'"),
+]
 
 
 def test_all_samples_are_here():
@@ -48,7 +64,9 @@ def test_every_sample_is_converted(tmp_path, sample, packed):
     if packed:
         path = tmp_path / f"{sample}.gz"
         path.write_bytes(gzip.compress((SAMPLES / sample).read_bytes()))
-    log, output = Source(path, as_of=AS_OF), tmp_path / "log.csv"
+    downloaded = sample.startswith(("sitemap", "feed", "atom", "git"))
+    log = Source(path, as_of=AS_OF if downloaded else LATER)
+    output = tmp_path / "log.csv"
     if error := expected["counts"].get("error"):
         with pytest.raises(ValueError, match="at least one row") as raised:
             recorded(recrawl.convert, log, output)
@@ -108,14 +126,74 @@ def test_a_table_is_known_by_the_names_in_its_first_line(tmp_path, name, delimit
         ("log", b"BZh91AY", "packed in another way: unpack"),
         ("log", b"\x28\xb5\x2f\xfd", "packed in another way: unpack"),
         ("log", b'[{"url": "a"}]', "got an array of JSON"),
-        ("log.csv.gz", HEADER.encode(), "it is not gzipped, as its name says; rename"),
+        *((f"log.{end}", text, f"{NO_JSON}.*{hint}") for end, text, hint in NO_LINES),
+        ("log.csv", f"url,time,{'x' * 200_000}\n".encode(), "131,072 each, got field"),
+        ("log.csv", b"x" * 2_000_000, "names of at most 1,048,576 characters in its"),
         ("log.csv.gz", NO_GZIP, "no sound gzip member at byte 0"),
     ],
 )
 def test_what_is_no_log_is_refused(tmp_path, name, content, rule):
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(ValueError, match=rule):
+    with pytest.raises(ValueError, match=rule) as refused:
         recrawl.convert(tmp_path / name, tmp_path / "out.csv")
+    assert "scratch" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["LOG.CSV", "log.CSV.GZ", "log.Tsv.Gz", "CRAWL.GZ", "LOG.JSONL.GZ", "a.NDJSON",
+     "log.csv.gz", "packed.csv", "log.PARQUET"],
+)  # fmt: skip
+def test_a_name_in_capitals_or_of_another_packing_is_read(tmp_path, name):
+    log = tmp_path / "log.csv"
+    log.write_text(f"{HEADER}a,2026-01-01,\na,2026-01-03,1\n")
+    if name == "log.PARQUET":
+        recrawl.convert(log, tmp_path / "log.parquet")
+        (tmp_path / "log.parquet").rename(tmp_path / name)
+    elif "JSON" in name:
+        recrawl.convert(log, tmp_path / "out.csv")
+        times = ["2026-01-01", "2026-01-03"]
+        rows = [{"url": "a", "time": t, "changed": t == times[1]} for t in times]
+        text = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+        (tmp_path / name).write_bytes(gzip.compress(text) if "GZ" in name else text)
+    else:
+        # the first bytes tell, and not the name
+        packed = name != "log.csv.gz" and name != "LOG.CSV"
+        content = log.read_bytes()
+        (tmp_path / name).write_bytes(gzip.compress(content) if packed else content)
+    assert recrawl.read_crawl_log(tmp_path / name).history.interval.tolist() == [2.0]
+
+
+@pytest.mark.parametrize(
+    ("sample", "name"),
+    [("crawl.log", "CRAWL.LOG.GZ"), ("index.cdxj", "INDEX.CDXJ.Gz"),
+     ("sitemap.xml", "SITEMAP.XML.GZ"), ("nutch.csv", "part-r-00000.GZ")],
+)  # fmt: skip
+@pytest.mark.parametrize("damage", [b"", b"more"])
+def test_a_log_is_read_that_is_packed_under_any_name(tmp_path, sample, name, damage):
+    plain = (SAMPLES / sample).read_bytes()
+    rows = []
+    for path, content in [
+        (tmp_path / sample, plain),
+        (tmp_path / name, gzip.compress(plain) + damage),
+    ]:
+        path.write_bytes(content)
+        source = Source(path, as_of=AS_OF)
+        _, told = recorded(recrawl.convert, source, tmp_path / f"{path.name}.csv")
+        assert "scratch" not in "".join(told)
+        rows.append((tmp_path / f"{path.name}.csv").read_text())
+    assert rows[0] == rows[1]
+
+
+@pytest.mark.parametrize("line", ["sep=;", "SEP=;", '"sep=;"', "\ufeffsep=;"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("name", ["log.csv", "log.txt"])
+def test_the_line_of_excel_before_the_names_is_passed_over(tmp_path, line, end, name):
+    rows = [line, "url;time;changed", "a,,,;2026-01-01;", 'a,,,;"2026-01-03";WAHR', ""]
+    (tmp_path / name).write_text(end.join(rows), newline="")
+    log = recrawl.read_crawl_log(tmp_path / name)
+    assert log.history.interval.tolist() == [2.0]
+    assert log.history.changed.tolist() == [True]
 
 
 def test_a_pipe_and_a_name_that_is_no_utf8_are_refused_by_name(tmp_path):
@@ -127,3 +205,83 @@ def test_a_pipe_and_a_name_that_is_no_utf8_are_refused_by_name(tmp_path):
         file.write(b"url,time,changed\na,2026-01-01,1\n")
     with pytest.raises(ValueError, match=r"l\\udcf6g.csv' must be a name in UTF-8"):
         recrawl.convert(os.fsdecode(name), tmp_path / "out.csv")
+
+
+def dangling(path):
+    path.symlink_to("nowhere")
+
+
+def loop(path):
+    path.symlink_to(path.name)
+
+
+def bound_socket(path):
+    with socket.socket(socket.AF_UNIX) as made:
+        os.chdir(path.parent)  # the address of a socket is short
+        made.bind(path.name)
+
+
+NOWHERE = "is a link that leads nowhere"
+NO_FILE = "must be a file or a folder, got a pipe, a socket or a device"
+
+
+@pytest.mark.parametrize("sample", ["table", "crawl.log", "cdio"])
+@pytest.mark.parametrize("place", ["lost", "2026/11/lost"])
+@pytest.mark.parametrize(
+    ("make", "rule"),
+    [
+        (dangling, NOWHERE),
+        (loop, NOWHERE),
+        (os.mkfifo, NO_FILE),
+        (bound_socket, NO_FILE),
+    ],
+)
+def test_what_cannot_be_read_in_a_folder_is_an_error(
+    tmp_path, monkeypatch, sample, place, make, rule
+):
+    """In folders of all formats at any depth: nothing of a log is passed over."""
+    monkeypatch.chdir(tmp_path)
+    log = tmp_path / "log"
+    if sample == "cdio":
+        shutil.copytree(SAMPLES / sample, log)
+    elif sample == "table":
+        write(log / "log.csv", f"{HEADER}a,2026-01-01,0\na,2026-01-03,1\n")
+    else:
+        write(log / sample, (SAMPLES / sample).read_bytes())
+    (log / place).parent.mkdir(parents=True, exist_ok=True)
+    make(log / place)
+    with pytest.raises((ValueError, FileNotFoundError), match=f"{place} {rule}"):
+        recrawl.convert(log, tmp_path / "out.csv")
+    hidden = log / place
+    hidden.rename(hidden.with_name(".lost"))  # such as the lock of an editor
+    recorded(recrawl.convert, log, tmp_path / "out.csv")
+
+
+def test_links_to_folders_are_followed_and_each_is_read_once(tmp_path):
+    log, archive = tmp_path / "log", tmp_path / "archive"
+    for folder in (log, archive):
+        write(folder / f"{folder.name}.csv", f"{HEADER}a,2026-01-01,0\n")
+    for name, target in [("2025", archive), ("again", archive), ("up", tmp_path)]:
+        (log / name).symlink_to(target)
+    (archive / "back").symlink_to(log)
+    files, unknown = Source(log).files()
+    assert [file.relative_to(log) for file, _ in files] == [
+        Path("2025/archive.csv"),
+        Path("log.csv"),
+    ]
+    assert unknown == []
+
+
+def test_a_folder_that_may_not_be_read_is_an_error(tmp_path, monkeypatch):
+    write(tmp_path / "log.csv", f"{HEADER}a,2026-01-01,0\n")
+    (tmp_path / "closed").mkdir()
+    scandir = os.scandir
+
+    def refusing(path):
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    with pytest.raises(PermissionError, match="closed"):
+        Source(tmp_path).files()

@@ -2,6 +2,8 @@
 
 import http.server
 import importlib.util
+import json
+import shutil
 import threading
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,8 +17,10 @@ import pytest
 import recrawl
 from recrawl import scheduler
 from recrawl.database import database
+from tests.recrawl.crawl_logs import recorded
 from tests.recrawl.thinned import every
 
+SAMPLES = Path(__file__).with_name("formats")
 DOCS = Path(__file__).parents[2] / "docs" / "recrawl"
 NASTY = [
     "it's; drop table page; --",
@@ -25,6 +29,20 @@ NASTY = [
     "two\nlines",
     "*?[a]",
     "{a,b}",
+    "'; drop table crawl; --",
+    "{} {0} {x}",
+    "$1",
+    "$file",
+    "lines($file)",
+    "getvariable('file')",
+    '"',
+    "''",
+    "?x=1",
+    "~",
+    "[a]",
+    "b\\s",
+    "$.url",
+    "/url",
     "<script>alert(1)</script>",
     "javascript:alert(1)",
 ]
@@ -40,6 +58,10 @@ def _write(table, path):
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".csv":
         pa.csv.write_csv(table, path)
+    elif path.suffix == ".jsonl":
+        lines = (json.dumps(row | dict.fromkeys(NASTY, 1) | row) + "\n"
+                 for row in table.to_pylist())  # fmt: skip
+        path.write_text("".join(lines))
     else:
         pq.write_table(table, path)
 
@@ -48,7 +70,7 @@ def _urls(rates):
     return pq.read_table(rates)["url"].to_pylist()
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".jsonl"])
 @pytest.mark.parametrize("text", every(4, NASTY))
 def test_no_name_and_no_url_is_sql(tmp_path, text, suffix):
     """A name of a file, of its folder and of a column, and a URL, in one."""
@@ -60,6 +82,85 @@ def test_no_name_and_no_url_is_sql(tmp_path, text, suffix):
     source = recrawl.Source(log, columns={"changed": column})
     recrawl.estimate(source, tmp_path / "rates.parquet")
     assert _urls(tmp_path / "rates.parquet") == [text]
+
+
+def _converted(path, output):
+    """What `convert` writes, or says."""
+    try:
+        recorded(recrawl.convert, path, output)
+    except ValueError as error:
+        return str(error).replace(str(path), "")
+    return output.read_text()
+
+
+@pytest.mark.parametrize(
+    ("sample", "text"),
+    every(
+        len(NASTY) + 2,
+        [
+            (sample, text)
+            for sample in sorted(p.name for p in SAMPLES.iterdir())
+            for text in NASTY
+            if sample not in ("README.md", "expected.json")
+        ],
+    ),
+)
+def test_each_format_is_read_under_any_name(tmp_path, sample, text):
+    name = text.replace("/", "")
+    given = tmp_path / name / f"{name}{sample}"
+    copied = shutil.copytree if (SAMPLES / sample).is_dir() else shutil.copy2
+    given.parent.mkdir()
+    copied(SAMPLES / sample, given)
+    plain = _converted(SAMPLES / sample, tmp_path / "plain.csv")
+    assert _converted(given, given.with_name(f"{name}out.csv")) == plain
+
+
+def test_a_name_that_no_pattern_can_match_is_refused(tmp_path):
+    _write(_rows(), tmp_path / "\\[a].csv")
+    with pytest.raises(ValueError, match="must be a name without a backslash beside"):
+        recrawl.convert(tmp_path / "\\[a].csv", tmp_path / "out.csv")
+
+
+@pytest.mark.parametrize("text", every(9, NASTY))
+def test_no_option_is_sql(tmp_path, text):
+    """Hosts, and the files of every command, of a name and of names in them."""
+    folder = tmp_path / text.replace("/", "")
+    name = text.replace("/", "")
+    log = folder / f"{name}.parquet"
+    _write(_rows("http://h/").append_column("host", pa.array([text] * 3)), log)
+    signals = folder / f"{name}signals.csv"
+    _write(_rows("http://h/").drop_columns("changed"), signals)
+    weights = folder / f"{name}weights.csv"
+    weights.write_text("url,importance\nhttp://h/,2\n")
+    rates, state, plan = (folder / f"{name}{k}.parquet" for k in range(3))
+    recrawl.estimate(log, rates, state=state, signals=signals)
+    later = log.with_name(f"{name}later.csv")
+    later.write_text("url,time,changed\nhttp://h/,2026-01-09,1\n")
+    recrawl.estimate(later, rates, state=state, force=True)
+    per_host = {text: 0.5}
+    recrawl.schedule(rates, plan, 1, per_host=per_host, importance=weights)
+    (page,) = pq.read_table(plan).to_pylist()
+    assert page["crawl_rate"] == pytest.approx(0.5)
+    for to in ("jsonl", "nutch", "storm", "heritrix", "urls"):
+        output = folder / f"{name}.force"
+        recrawl.export(plan, output, to, force=True)
+        assert output.read_text()
+    recrawl.report(log, folder / f"{name}.html")
+    with pytest.raises(ValueError, match="must have a column"):
+        recrawl.convert(recrawl.Source(log, columns={"start": f"no {text}"}), "o.csv")
+
+
+def test_a_key_and_a_name_together_read_no_other_file(tmp_path, monkeypatch):
+    """The query held both, and the name went into the quotes of the key."""
+    monkeypatch.chdir(tmp_path)
+    Path("secret").write_text("a secret")
+    name = "||(select content from read_text($$secret$$))||$$)']))--.jsonl"
+    row = {"url": "http://h/", "time": "2026-01-01", "etag": "a", "lines($file)": 1}
+    text = json.dumps(row) + "\n" + json.dumps(row | {"time": "2026-01-02"}) + "\n"
+    Path(name).write_text(text)
+    found, told = recorded(recrawl.convert, name, "out.csv")
+    assert found[1]["rows"] == 2
+    assert "secret" not in Path("out.csv").read_text() + "".join(told)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
@@ -102,8 +203,8 @@ def test_outputs_stay_where_they_were_told(tmp_path, monkeypatch):
     recrawl.report("log.parquet", "report.html")
     written = {"log.parquet", "rates.parquet", "state.parquet", "plan.parquet"}
     for target in ("jsonl", "nutch", "heritrix", "urls"):
-        recrawl.export("plan.parquet", f"{target}.out", target)
-        written.add(f"{target}.out")
+        recrawl.export("plan.parquet", f"{target}.force", target)
+        written.add(f"{target}.force")
     found = {path for path in tmp_path.rglob("*") if path.is_file()}
     assert found == {inside / name for name in written | {"report.html"}}
 

@@ -227,7 +227,7 @@ DUMPS = formats.base.Format(
     "select n as row, line as given, part[2] as url, 200 as status, "
     "to_timestamp(part[3]::bigint) as last_fetch, "
     "to_timestamp(try_cast(part[4] as bigint)) as last_change, null as reason "
-    "from (select *, string_split(line, ' ') as part from lines($file))",
+    "from (select *, string_split(line, ' ') as part from lines(getvariable('file')))",
 )
 
 

@@ -1,15 +1,18 @@
 """Schedules as files of crawlers: exact texts, limits of each system, bad input."""
 
+import gzip
 import json
+import random
 import subprocess
 import time
 from datetime import UTC, datetime
 
+import duckdb
 import pyarrow as pa
 import pytest
 
-from recrawl import ExportWarning, cli, export, schedule
-from tests.recrawl.crawl_logs import parquet
+from recrawl import ExportWarning, cli, convert, estimate, export, schedule
+from tests.recrawl.crawl_logs import parquet, table, write
 
 NEWS = "https://www.example.org/news?cat=a,b"
 HOME = "https://www.example.org/"
@@ -43,9 +46,12 @@ def plan(tmp_path):
     )
 
 
+NAMES = {"heritrix": "due.force"}  # it ignores others
+
+
 def written(schedule, to, **options):
     """The text of an export, and what is said of it."""
-    output = schedule.parent / f"{to}.out"
+    output = schedule.parent / NAMES.get(to, f"{to}.out")
     said = export(schedule, output, to, force=True, **options)
     return output.read_text(encoding="utf-8"), said
 
@@ -221,7 +227,7 @@ def test_urls_that_a_file_cannot_hold_are_left_out_and_named(
 ):
     rows = [(url, 1.0, f"2026-10-{k + 1:02}") for k, url in enumerate(ODD)]
     plan = plan_of(tmp_path / "plan.parquet", *rows)
-    said = export(plan, tmp_path / "out", to)
+    said = export(plan, tmp_path / NAMES.get(to, "out"), to)
     assert said.startswith(f"{len(ODD) - len(unfit)} pages; next:\n")
     (told,) = recwarn
     assert f"{len(unfit)} with URLs" in str(told.message)
@@ -315,3 +321,132 @@ def test_schedule_writes_for_a_crawler(tmp_path, capsys, monkeypatch):
     assert "freshness" not in capsys.readouterr().out, "refused before the schedule"
     assert cli.main([*command, "--to", "urls", "--force", "--due", "1970-01-02"]) == 0
     assert (tmp_path / "seeds.txt").read_text() in ("http://a\n", "http://b\n")
+
+
+IGNORED = "must end in .force or .force.gz"
+PACKED = "must not have the name of a packed file or of a table"
+
+
+@pytest.mark.filterwarnings("ignore::recrawl.ExportWarning")
+@pytest.mark.parametrize(
+    ("to", "name", "rule"),
+    [
+        ("heritrix", "due.force.gz", None),
+        ("heritrix", "due.s.force", None),
+        ("heritrix", "due.txt", IGNORED),
+        ("heritrix", "due.schedule", IGNORED),
+        ("heritrix", "due.force.bz2", IGNORED),
+        ("heritrix", "due.FORCE", IGNORED),
+        ("nutch", "seeds.txt.gz", None),
+        ("nutch", "seeds.txt.GZ", PACKED),
+        ("nutch", "seeds.txt.bz2", PACKED),
+        ("nutch", "seeds.parquet", PACKED),
+        ("nutch", "seeds.csv.gz", PACKED),
+        ("nutch", "_seeds.txt", "must not begin with . or _"),
+        ("frontier", "items.jsonl.gz", None),
+        ("frontier", "items.jsonl.zst", PACKED),
+        ("storm", "bulk.jsonl.gz", PACKED),
+        ("jsonl", "due.jsonl.gz", PACKED),
+        ("urls", "due.txt.gz", PACKED),
+        ("urls", "due.csv", PACKED),
+        ("changedetection", "due.sh.gz", PACKED),
+    ],
+)
+def test_a_name_promises_what_the_file_is(plan, watches, tmp_path, to, name, rule):
+    """Gzipped if the name says so, and the crawler unpacks it; else refused."""
+    dumps = {"frontier": tmp_path / "frontier.jsonl", "changedetection": watches}
+    write(tmp_path / "frontier.jsonl", FRONTIER)
+    options = {"exported": dumps.get(to), "until": "2099-01-01"}
+    if rule is not None:
+        with pytest.raises(ValueError, match=f"^output {rule}.*got .*{name}$"):
+            export(plan, tmp_path / name, to, **options)
+        assert not (tmp_path / name).exists()
+        return
+    twice = []
+    for _ in range(2):
+        said = export(plan, tmp_path / name, to, force=True, **options)
+        twice.append((tmp_path / name).read_bytes())
+    assert name in said
+    content = twice[0]
+    assert content == twice[1]
+    if name.endswith(".gz"):
+        content = gzip.decompress(content)
+    assert content.decode() == written(plan, to, **options)[0]
+
+
+@pytest.mark.parametrize("n_pages", [1, 25, 63, 2_501])
+@pytest.mark.parametrize("dumped", [False, True])
+def test_each_update_stands_before_its_document(tmp_path, n_pages, dumped):
+    urls = [f"https://h{k % 7}.example.org/{k}" for k in range(n_pages)]
+    plan = plan_of(tmp_path / "plan.parquet", *((url, 1.0, None) for url in urls))
+    hits = [
+        {"_index": "status", "_id": f"{url} {copy}", "_source": {"url": url}}
+        for url in urls
+        for copy in range(2)  # of two indexes, perhaps
+    ]
+    random.Random(25).shuffle(hits)
+    dump = write(tmp_path / "hits.jsonl", "\n".join(map(json.dumps, hits)))
+    text, said = written(plan, "storm", exported=dump if dumped else None)
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert all("update" in line for line in lines[::2])
+    assert all("doc" in line for line in lines[1::2])
+    assert len(lines) == 2 * n_pages * (1 + dumped)
+    assert said.startswith(f"{n_pages * (1 + dumped):,} page")
+    if dumped:
+        wanted = [f"{url} {copy}" for url in urls for copy in range(2)]
+        assert [line["update"]["_id"] for line in lines[::2]] == wanted
+
+
+DUMPS = {
+    "storm": '{{"_index":"i{1}","_id":"{0}{1}","_source":{{"url":"{0}"}}}}',
+    "frontier": '{{"known":{{"info":{{"url":"{0}","key":"{1}"}}}}}}',
+}
+
+
+@pytest.mark.filterwarnings("ignore::recrawl.BadRowsWarning")
+def test_outputs_do_not_depend_on_threads_and_the_order_of_rows(tmp_path, monkeypatch):
+    """All of them, byte for byte: from logs with rows, keys and dumps that tie."""
+    connect, rng = duckdb.connect, random.Random(7)
+    columns = ("url", "time", "digest", "status")
+    urls = [f"https://h{k % 9}.example.org/{k}?id={k % 2}" for k in range(900)]
+    rows = [
+        # as many digests of one kind as of another
+        (url, 1.7e9 + day * 86_400 * (1 + k % 3), f"{kind}:{k * day % 4}", 200)
+        for k, url in enumerate(urls)
+        for day in range(8)
+        for kind in ["md5" if day in (0, 2, 5, 7) else "sha1"]
+    ]
+    dumps = {
+        to: [line.format(url, n) for url in urls for n in range(3)]
+        for to, line in DUMPS.items()
+    }
+    found = []
+    for n_threads in (1, 2, 2):
+        monkeypatch.setattr(
+            duckdb,
+            "connect",
+            lambda n=n_threads, **given: connect(
+                config=given.pop("config", {}) | {"threads": n}, **given
+            ),
+        )
+        write(tmp_path / "log.csv", table(rows, columns))
+        convert(tmp_path / "log.csv", tmp_path / "table.csv", force=True)
+        estimate(tmp_path / "log.csv", tmp_path / "rates.parquet", force=True)
+        plan = tmp_path / "plan.parquet"
+        schedule(tmp_path / "rates.parquet", plan, 200.0, force=True)
+        for to, lines in dumps.items():
+            write(tmp_path / f"{to}.dump", "\n".join(lines))
+            written(plan, to, exported=tmp_path / f"{to}.dump")
+        for to in ("nutch", "urls", "jsonl", "heritrix"):
+            written(plan, to, until="2099-01-01")
+        files = [
+            *tmp_path.glob("*.out"),
+            tmp_path / "due.force",
+            tmp_path / "table.csv",
+        ]
+        found.append({file.name: file.read_bytes() for file in files})
+        for lines in (rows, *dumps.values()):
+            rng.shuffle(lines)
+    assert len(found[0]) == 7
+    assert found[0] == found[1]
+    assert found[0] == found[2]

@@ -5,10 +5,12 @@ import random
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from recrawl import reading
-from tests.recrawl.crawl_logs import table, write
+from recrawl import Source, convert, estimate, reading
+from tests.recrawl.crawl_logs import parquet, recorded, table, write
 from tests.recrawl.thinned import every
 
 # The moment that most texts below are of, to the microsecond where they are.
@@ -82,6 +84,73 @@ def test_one_moment_in_all_forms(tmp_path, texts, fraction):
     wanted = since_1970(MOMENT) + fraction
     assert dict(zip(texts, times, strict=True)) == dict.fromkeys(texts, wanted)
     assert set(reasons) == {None}
+
+
+# Forms in which programs show times, all of one moment.
+SHOWN = [
+    # RFC 9557: the offset counts, else the clocks of the place
+    "2026-10-01T08:12:08+02:00[Europe/Berlin]", "2026-10-01T06:12:08Z[UTC]",
+    "2026-10-01T08:12:08[Europe/Berlin]", "2026-10-01T06:12:08Z[!Etc/UTC][u-ca=x]",
+    "2026-10-01 02:12:08 US/Eastern", "2026-10-01 03:12:08 America/Argentina/Salta",
+    # JavaScript, Kibana, browsers in several languages
+    "Thu Oct 01 2026 08:12:08 GMT+0200 (Mitteleuropäische Sommerzeit)",
+    "Thu Oct 01 2026 11:42:08 GMT+0530", "Oct 1, 2026 @ 06:12:08.000",
+    "October 1st 2026, 06:12:08.000", "01.10.2026, 06:12:08", "2026-10-01, 06:12:08",
+    "Oct 1, 2026, 6:12:08 AM", "October 1, 2026 at 8:12:08 AM UTC+2",
+    # weeks and days of a year
+    "2026-W40-4T06:12:08Z", "2026W404T061208Z", "2026-274T06:12:08", "2026274T061208Z",
+    # Go, date, SQL Server, names of offsets
+    "2026-10-01 08:12:08 +0200 CEST", "2026-10-01 06:12:08 +0000 UTC m=+0.01",
+    "Thu Oct  1 08:12:08 AM CEST 2026", "2026-10-01 08:12:08.0000000 +02:00",
+    "2026-10-01 08:12:08 CEST", "2026-10-01 08:12:08 GMT+2",
+    "2026-10-01 03:12:08 UTC-03:00", "2026-10-01 06:12:08 utc",
+    "1 October 2026 06:12:08", "1. October 2026 06:12:08",
+    "01/Oct/2026:06:12:08",
+    "1790835128,000",
+    "1.790835128E+09", "1790835.128E3",
+]  # fmt: skip
+
+
+def test_forms_in_which_programs_show_times(tmp_path):
+    path = tmp_path / "log.tsv"
+    rows = [(f"u{k}", text, 0) for k, text in enumerate(SHOWN)]
+    write(path, table(rows, delimiter="\t"))
+    with reading.gathered(path) as (connection, _, _):
+        found = connection.sql("select t from crawl order by row").fetchall()
+    wanted = since_1970(MOMENT)
+    assert dict(zip(SHOWN, found, strict=True)) == dict.fromkeys(SHOWN, (wanted,))
+
+
+LOST = "whose time has lost its digits, as 1.79E+12 of a spreadsheet has"
+
+
+@pytest.mark.parametrize(
+    "text", ["1.79E+12", "1.78554e12", "1.78554E+09", "1,78554E+12", "2.02608E+13",
+             "1.79E+18", "17855424E+02"],
+)  # fmt: skip
+def test_numbers_that_lost_their_digits_are_refused(tmp_path, text):
+    number = text.replace(",", ".")
+    for name, content in [
+        ("log.tsv", f"url\ttime\tchanged\nlast\t2020-01-01\t0\na\t{text}\t0\n"),
+        ("log.jsonl", '{"url": "last", "time": "2020-01-01", "changed": 0}\n'
+                      f'{{"url": "a", "changed": 0, "time": {number}}}\n'),
+    ]:  # fmt: skip
+        with reading.gathered(write(tmp_path / name, content)) as (connection, _, _):
+            found = connection.sql(
+                "select reason from crawl where url = 'a'"
+            ).fetchall()
+        assert found == [(LOST,)], name
+
+
+def test_numbers_of_seven_digits_in_parquet_are_refused(tmp_path):
+    """A single-precision number is off by up to two minutes, a double one is not."""
+    times = [1_790_835_128.0, 1_790_835_000.0]
+    for kind, reasons in ((pa.float32(), {LOST}), (pa.float64(), {None})):
+        path = tmp_path / f"{kind}.parquet"
+        parquet(path, url=["a", "b"], time=pa.array(times, kind), changed=[False] * 2)
+        with reading.gathered(path) as (connection, _, _):
+            found = connection.sql("select distinct reason from crawl").fetchall()
+        assert {reason for (reason,) in found} == reasons
 
 
 def moments(n):
@@ -159,8 +228,8 @@ def test_local_times_that_clocks_skip_or_repeat_are_refused(tmp_path, zone, mome
         "", "-", "null", "nan", "infinity", "-infinity", "inf", "now", "today",
         "yesterday", "true", "0x6abc", "1e999", "12:00", "-2026-01-01",
         "01/02/2026", "13/02/2026", "1/2/2026", "01/02/26", "01/02/2026 06:12:08",
-        "01-02-2026", "32.01.2026", "1/Oct/2026",
-        "2026-13", "2026-W54-1", "2026-13-01", "2026-02-30", "2026-274",
+        "01-02-2026", "32.01.2026",
+        "2026-13", "2026-W54-1", "2026-13-01", "2026-02-30", "2026-366", "2025-W53-1",
         "2026-10-01T25:00:00Z",
         "2026-10-01T06:12:08+2", "2026-10-01 (BC)", "2026-10-01T06:12:08Z2",
         "Thu, 32 Oct 2026 06:12:08 GMT", "Thu, 01 Oct 2026 IST",
@@ -203,14 +272,78 @@ def test_texts_that_are_no_time(tmp_path, text):
 )
 def test_times_before_the_web_or_in_the_future_are_refused(tmp_path, text, reading):
     _, reasons, given = read(tmp_path / "log.csv", [text])
-    assert reasons == ("whose time is before 1990 or more than a year from now",)
+    assert reasons == ("whose time is before 1990 or more than a day from now",)
     assert given == (f"u0,{text},0,, (read as {reading})",)
 
 
 def test_limits_of_plausible_times(tmp_path):
     now = datetime.now(UTC)
-    good = [datetime(1990, 1, 1, tzinfo=UTC), now + timedelta(days=365)]
-    bad = [datetime(1989, 12, 31, 23, 59, tzinfo=UTC), now + timedelta(days=368)]
+    good = [datetime(1990, 1, 1, tzinfo=UTC), now + timedelta(hours=23)]
+    bad = [datetime(1989, 12, 31, 23, 59, tzinfo=UTC), now + timedelta(hours=25)]
     texts = [moment.isoformat() for moment in good + bad]
     _, reasons, _ = read(tmp_path / "log.csv", texts)
     assert [reason is None for reason in reasons] == [True, True, False, False]
+
+
+# ---------------------------------------------------------------- clocks
+
+AHEAD = "whose time is before 1990 or more than a day from now"
+HALF_HOURS = range(1200)  # from MOMENT, 25 days: a row each, of 40 pages in turn
+
+
+def log_of(path, hours, rows=HALF_HOURS):
+    """Write a log whose k-th row is later than it should be by `hours(k)`."""
+    crawls = [
+        (f"u{k % 40}", MOMENT + timedelta(hours=k / 2 + hours(k)), int(k % 7 == 0))
+        for k in rows
+    ]
+    return write(path, table(crawls))
+
+
+@pytest.mark.parametrize("command", [estimate, convert])
+def test_an_hour_of_a_clock_that_is_ahead_is_left_out(tmp_path, command):
+    log = log_of(tmp_path / "log.csv", lambda k: 200 * 24 * (500 <= k < 520))
+    few = [k for k in HALF_HOURS if not 500 <= k < 520]
+    without = log_of(tmp_path / "few.csv", lambda k: 0, few)
+    source = Source(log, as_of=MOMENT + timedelta(days=25))
+    found, told = recorded(command, source, tmp_path / "found.parquet")
+    wanted = command(without, tmp_path / "wanted.parquet")
+    assert f"20 {AHEAD} (log.csv row 501: u20,2027-04-29 16:12:08" in told[0]
+    tables = [pq.read_table(tmp_path / f"{n}.parquet") for n in ("found", "wanted")]
+    if command is estimate:
+        assert tables[0].equals(tables[1])
+        assert found.counts.pop(AHEAD) == 20
+        assert found == wanted
+
+
+@pytest.mark.parametrize(
+    ("hours", "told"),
+    [
+        (
+            lambda k: -72 * (500 <= k < 596),
+            "1 time, by up to 2.979 days, first at row ",
+        ),
+        (lambda k: -5 * (k >= 500), "1 time, by up to 4.5 hours, first at row 501: 9 "),
+        (lambda k: -72 * (k == 500), ""),  # one row alone
+        (lambda k: 0, ""),
+        (lambda k: -k, ""),  # the newest row first
+        (lambda k: k * 7919 % 600, ""),  # in no order
+    ],
+)
+def test_a_clock_that_goes_back_is_told_of(tmp_path, hours, told):
+    log = log_of(tmp_path / "log.csv", hours)
+    _, messages = recorded(convert, log, tmp_path / "log.parquet")
+    assert len(messages) == bool(told)
+    assert all(
+        f"{log} is in order of time, but goes back {told}" in m for m in messages
+    )
+
+
+def test_a_log_that_is_sorted_by_page_is_no_clock_that_goes_back(tmp_path):
+    by_page = sorted(HALF_HOURS, key=lambda k: k % 40)
+    by_crawler = [*range(0, 1200, 2), *range(1, 1200, 2)]  # each has pages of its own
+    for rows in (by_page, by_crawler):
+        log = log_of(tmp_path / "log.csv", lambda k: 0, rows)
+        assert (
+            recorded(convert, log, tmp_path / f"{len(rows)}-{rows[1]}.parquet")[1] == []
+        )

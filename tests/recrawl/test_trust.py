@@ -234,6 +234,81 @@ def test_a_url_that_stands_twice_in_the_rates(tmp_path, capsys):
     assert "must name each URL once, got 'a' again" in said(capsys, "schedule", *given)
 
 
+@pytest.mark.parametrize("name", every(5, ["rates", "state", "plan", "log", "pings"]))
+@pytest.mark.parametrize(
+    ("byte", "value"),
+    # of the description of the file, and its length, at its end; of its schema
+    every(4, [(-1, 0), (-5, 9), (-9, 0xFF), (-300, 0x0F), (-420, 0)]),
+)
+def test_a_damaged_footer_is_named_with_its_file(folder, capsys, name, byte, value):
+    given = ["-o", "new.parquet", "--force"]
+    estimate = ["estimate", "log.csv", *given]
+    assert said(capsys, *estimate, "--state", "state.parquet", status=0) == ""
+    recrawl.convert("log.csv", "log.parquet")
+    parquet("pings.parquet", url=["http://h/1"], time=["2020-01-02"])
+    data = bytearray((folder / f"{name}.parquet").read_bytes())
+    data[byte] = value
+    (folder / "bad.parquet").write_bytes(data)
+    commands = {
+        "rates": ["schedule", "bad.parquet", "--bandwidth", "1/day", *given],
+        "state": [*estimate, "--state", "bad.parquet"],
+        "plan": ["export", "bad.parquet", "--to", "urls", "-o", "urls"],
+        "log": ["estimate", "bad.parquet", *given],
+        "pings": [*estimate, "--signals", "bad.parquet"],
+    }
+    message = said(capsys, *commands[name])
+    assert "bad.parquet" in message
+    assert "fault of recrawl" not in message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *["{", "[]", "5", "\udcff", '{"drift": [-1.0]}', '{"drift": [NaN]}'],
+        *['{"drift": 5}', '{"drift": ["1"]}', '{"suspects": [5]}', "[" * 200_000],
+    ],
+)
+def test_a_damaged_description_is_named_with_its_file(folder, capsys, text):
+    stored = pq.read_table("rates.parquet")
+    described = {"recrawl": text.encode("utf-8", "surrogateescape")}
+    pq.write_table(stored.replace_schema_metadata(described), "bad.parquet")
+    given = "bad.parquet", "--bandwidth", "1/day", "-o", "new.parquet"
+    message = said(capsys, "schedule", *given)
+    assert message.startswith("recrawl: bad.parquet is damaged: ")
+
+
+@pytest.mark.filterwarnings("ignore:rows left out")
+def test_a_state_whose_rows_stand_twice_is_refused(folder, capsys):
+    given = ["estimate", "log.csv", "-o", "new.parquet", "--force", "--state"]
+    assert said(capsys, *given, "state.parquet", status=0) == ""
+    stored = pq.read_table("state.parquet")
+    pq.write_table(pa.concat_tables([stored, stored.slice(2, 1)]), "twice.parquet")
+    twice = stored["url"][2].as_py()
+    message = f"recrawl: twice.parquet must name each URL once, got {twice!r} again\n"
+    assert said(capsys, *given, "twice.parquet").endswith(message)
+
+
+@pytest.mark.filterwarnings("default")
+def test_how_many_pages_the_state_knew(folder, capsys):
+    given = ["-o", "new.parquet", "--force", "--state", "state.parquet"]
+    logs = {"log.csv": (), "some.csv": (3, 5), "log.csv ": (4, 4), "other.csv": (0, 4)}
+    (folder / "log.csv ").write_text(table(ROWS))
+    some = [("http://h/x", START, 0), ("http://h/y", START, 0)]
+    (folder / "some.csv").write_text(
+        table([*some, *[(u, t + 99 * DAY, c) for u, t, c in ROWS[:3]]])
+    )
+    (folder / "other.csv").write_text(table([(f"{u}?", t, c) for u, t, c in ROWS]))
+    for log, counts in logs.items():
+        capsys.readouterr()
+        assert cli.main(["estimate", log, *given]) == 0
+        out, err = capsys.readouterr()
+        known = "{} of {} pages of this log were in the state".format(*counts or "  ")
+        assert (known in out) == bool(counts)
+        assert ("0 of 4 pages of this log were in the state" in err) == (
+            counts == (0, 4)
+        )
+
+
 @pytest.mark.parametrize("name", every(3, ["rates", "state", "plan"]))
 def test_a_flipped_bit_in_a_file_of_ours_is_told(folder, capsys, name):
     given = ["log.csv", "-o", "rates.parquet", "--state", "state.parquet", "--force"]

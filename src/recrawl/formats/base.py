@@ -8,9 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from recrawl.database import assign, pattern
 from recrawl.types import PathLike
 
-__all__ = ["COLUMNS", "Format", "beginning", "is_packed", "members", "unpacked"]
+__all__ = [
+    "COLUMNS",
+    "Format",
+    "beginning",
+    "is_packed",
+    "members",
+    "read_from",
+    "unpacked",
+]
 
 _HEAD = 1 << 16  # bytes that are enough to recognise a format
 _BLOCK = 1 << 16  # bytes of a gzip file that are read at a time
@@ -43,11 +52,12 @@ class Format:
         From the first bytes of a file, unpacked, and its path, whether it is
         of this format.
     query : str, optional
-        A SELECT that reads the file ``$file``, a pattern that matches this file
-        alone, and gives the columns of the kind.
+        A SELECT of the columns of the kind, from the file of `read_from`.
     read : callable, optional
         In place of the query: from path and ``as_of``, the time at which the
         file was downloaded, an iterator of `pyarrow.RecordBatch`.
+    in_utf8 : bool
+        Whether the query reads lines that must be in UTF-8.
     checks_itself : bool
         Whether the reader itself leaves out what is damaged in a gzip file.
 
@@ -65,6 +75,7 @@ class Format:
     recognises: Callable
     query: str = ""
     read: Callable | None = None
+    in_utf8: bool = True
     checks_itself: bool = False
 
 
@@ -138,6 +149,20 @@ def unpacked(path: PathLike) -> Any:
     b'text'
     """
     return gzip.open(path) if is_packed(path) else open(path, "rb")
+
+
+def read_from(connection: Any, file: Path) -> None:
+    """Let the queries of a connection read a file, as ``getvariable('file')``.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+        A database.
+    file : pathlib.Path
+        The file. Whether it is gzipped tell its first bytes, not its name.
+    """
+    compression = "gzip" if is_packed(file) else "none"
+    assign(connection, file=pattern(file), compression=compression)
 
 
 class _Member(io.RawIOBase):

@@ -1,8 +1,8 @@
 """Captures in indices of web archives: what CDX, CDXJ and their kin share.
 
 A reader gives each capture as the list of its texts: key, time, URL, MIME type,
-status, digest, and method of the request, in the order of CDX. A line that is no
-capture has a null in place of the list.
+status, digest, method of the request, and why the body was cut off, in the order of
+CDX. A line that is no capture has a null in place of the list.
 
 A capture of type warc/revisit says by itself that the fetch found a body seen
 before: what its status column holds, 0, -1 or nothing, is then no status. Without
@@ -14,9 +14,21 @@ import hashlib
 
 from recrawl.database import quoted
 
-__all__ = ["BARE", "EMPTY", "OTHER_METHOD", "PLAIN", "query"]
+__all__ = [
+    "BARE",
+    "CUT",
+    "CUT_PREFIX",
+    "EMPTY",
+    "OTHER_METHOD",
+    "PLAIN",
+    "query",
+]
 
 OTHER_METHOD = "of requests other than GET"
+#: Reason of bodies that have no digest of the page.
+CUT = "whose body was cut off"
+#: Before the digest of a body cut at a length, which is compared with its like only.
+CUT_PREFIX = "cut-"
 #: Digests of nothing, in capitals: those of an answer 304.
 EMPTY = frozenset(
     write(hashlib.new(name).digest()).decode().upper().rstrip("=")
@@ -48,10 +60,11 @@ def query(captures: str) -> str:
     Examples
     --------
     >>> import duckdb
-    >>> for macro in ("time_of(t)", "sound(t)"):
-    ...     _ = duckdb.sql(f"create or replace temp macro {macro} as null::timestamptz")
+    >>> from recrawl.database import sql
+    >>> connection = duckdb.connect()
+    >>> _ = connection.execute(sql("tables"))
     >>> f = "['k', '20261001061208', 'http://A.org:80/B', 'text/html', '-', 'QELU']"
-    >>> found = duckdb.sql(query(f"select 1 as row, '...' as given, {f} as f"))
+    >>> found = connection.sql(query(f"select 1 as row, '...' as given, {f} as f"))
     >>> found.select("url, status, digest").fetchall()
     [('http://a.org/B', None, 'sha1:QELU')]
     """
@@ -66,9 +79,10 @@ named as (
         case when regexp_full_match(f[2], '\d{{14}}(\d{{3}})?') then f[2] end as stamp,
         f[3] as address,
         coalesce(f[4] = 'warc/revisit', false) as revisit,
-        nullif(nullif(f[5], '-'), '') as code,
-        nullif(nullif(f[6], '-'), '') as hash,
+        value_of(f[5]) as code,
+        value_of(f[6]) as hash,
         split_part(hash, ':', -1) as hash_value,
+        case when not revisit then nullif(nullif(lower(f[8]), '-'), '') end as cut,
         coalesce(f[7], regexp_extract(f[1], '__wb_method=(\w+)', 1), '') as method,
         regexp_extract(address, '^[a-zA-Z]+://[^/?#]*') as origin,
         case
@@ -96,8 +110,9 @@ select
     status,
     case
         when still then null
-        when contains(hash, ':') then hash
-        else 'sha1:' || hash
+        else case when cut is not null then {quoted(CUT_PREFIX)} else '' end
+            || case when contains(hash, ':') then '' else 'sha1:' end
+            || hash
     end as digest,
     null::varchar as etag,
     null::timestamptz as last_modified,
@@ -113,6 +128,7 @@ select
             then 'that are no web page (dns:, whois:)'
         when code is not null and status is null and not revisit
             then 'whose status is not a number'
+        when cut <> 'length' then {quoted(CUT)}
     end as reason
 from named
 """
@@ -125,7 +141,7 @@ PLAIN = query(rf"""
         line as given,
         case when regexp_matches(line, '{BARE}') then string_split(line, ' ')[:6] end
             as f
-    from lines($file)
+    from lines(getvariable('file'))
     -- a list that goes on ends in an empty row and the key to resume it
     where line <> '' and not regexp_matches(line, '^\S+\+[0-9]{{14}}%21$|^ CDX ')
 """)

@@ -20,8 +20,8 @@ __all__ = ["FORMATS"]
 _QUERY = captures.query("""
     with legend as (
         select line[1] as delimiter, string_split(trim(line[2:]), line[1])[2:] as l
-        from lines($file)
-        limit 1
+        from lines(getvariable('file'))
+        where n = 1
     )
 
     select
@@ -32,7 +32,7 @@ _QUERY = captures.query("""
             ['N', 'b', 'a', 'm', 's', 'k'],
             lambda letter: texts[list_position(l, letter)]
         ) end as f
-    from lines($file)
+    from lines(getvariable('file'))
     cross join legend
     -- files that were joined have the legend more than once
     where line <> '' and not starts_with(line, delimiter || 'CDX' || delimiter)

@@ -22,10 +22,10 @@ _QUERY = captures.query(r"""
             line, '^(\S+) (\d{14}(?:\d{3})?) (\{.*)$', ['key', 'stamp', 'object']
         ) as part,
         try(json_extract_string(nullif(part['object'], ''), [
-            '$.url', '$.mime', '$.status', '$.digest', '$.method'
+            '$.url', '$.mime', '$.status', '$.digest', '$.method', '$.truncated'
         ])) as j,
         case when j is not null then [part['key'], part['stamp']] || j end as f
-    from lines($file)
+    from lines(getvariable('file'))
     where line <> '' and line not like '!%'
 """)
 

@@ -1,8 +1,9 @@
 """changedetection.io: the folder of its data, one folder a page.
 
 Copy the folder (``/datastore`` of the container) while the program stands still,
-and give it as the log. DATASTORE/UUID/watch.json says when the page was checked
-last, DATASTORE/UUID/history.txt when a check found a change. Where the page has an
+and give it as the log. DATASTORE/UUID/watch.json (before version 0.53,
+url-watches.json of all pages) says when the page was checked last,
+DATASTORE/UUID/history.txt when a check found a change. Where the page has an
 interval of its own, the checks in between are rows without a change; where it has
 the program's, times of checks are not known, and all changes of the page from
 its first check to its last one are.
@@ -24,15 +25,26 @@ from recrawl.formats.records import batches, moments
 __all__ = ["FORMATS"]
 
 _MICROSECOND = timedelta(microseconds=1)
+_MOST_ROWS = 10_000  # of a page
+_LARGEST = 16 << 20  # bytes of a file
+_ALL = "url-watches.json"  # of all pages, before version 0.53
+_KEYS = (
+    "error",
+    "last_checked",
+    "last_error",
+    "paused",
+    "time_between_check",
+    "time_between_check_use_default",
+    "url",
+)
 
 
 def _read(path, as_of):
-    return batches(_rows(path), "observations")
+    return batches(_rows(list(_watches(path))), "observations")
 
 
-def _rows(path):
+def _rows(watches):
     """Rows of all pages, in the order of their folders."""
-    watches = [_watch(file) for file in sorted(path.glob("*/watch.json"))]
     urls = Counter(str(watch.get("url")) for watch, _ in watches)
     read = moments(
         text
@@ -42,7 +54,8 @@ def _rows(path):
     for row, (watch, history) in enumerate(watches, 1):
         url, folder = watch.get("url"), watch["folder"]
         last = read.get(str(watch.get("last_checked")))
-        about = {"row": row, "given": f"{folder}/watch.json", "url": url, "time": last}
+        given = f"{folder}/watch.json: {watch.get('error', '')}"
+        about = {"row": row, "given": given, "url": url, "time": last}
         if not isinstance(url, str):
             yield about | {"url": None, "reason": "whose watch.json cannot be read"}
             continue
@@ -64,18 +77,52 @@ def _rows(path):
         yield from (about | row for row in known)
 
 
+def _watches(path):
+    """Each watch, with the name of its folder, and the lines of its history."""
+    folder = path if path.is_dir() else path.parent
+    places = {place.name: place for place in folder.iterdir() if place.is_dir()}
+    found = {name: place / "watch.json" for name, place in places.items()}
+    found = {name: _watch(file) for name, file in found.items() if file.exists()}
+    if not found:
+        found = _watch(folder / _ALL).get("watching")
+        if not isinstance(found, dict):
+            raise ValueError(f"{folder / _ALL} must hold the object 'watching' in JSON")
+    for name, watch in sorted(found.items()):
+        whole = watch if isinstance(watch, dict) else {}
+        kept = {key: whole[key] for key in _KEYS if key in whole} | {"folder": name}
+        yield kept, _history(places[name], whole) if name in places else []
+
+
 def _watch(file):
-    """A watch.json with the name of its folder, and the lines of its history."""
-    folder = {"folder": file.parent.name}
+    """The object in a file, or one that says why there is none."""
     try:
-        watch = json.loads(file.read_text("utf-8")) | folder
-        # each processor has its own history, and the program reads that of its own
-        own = file.with_name(f"history-{watch.get('processor')}.txt")
-        own = own if own in file.parent.iterdir() else file.with_name("history.txt")
-        text = own.read_text("utf-8", "replace") if own.exists() else ""
-        return watch, text.splitlines()
-    except (OSError, ValueError, TypeError):
-        return folder, []
+        found = json.loads(_text(file))
+    except (OSError, ValueError, RecursionError) as error:
+        return {"error": str(error)}
+    return found if isinstance(found, dict) else {}
+
+
+def _history(place, watch):
+    """Lines of the history of a page.
+
+    Each processor has its own, and the program reads that of its own.
+    """
+    names = f"history-{watch.get('processor')}.txt", "history.txt"
+    files = {file.name: file for file in place.iterdir()}
+    own = [files[name] for name in names if name in files]
+    try:
+        return _text(own[0]).splitlines() if own else []
+    except (OSError, ValueError) as error:
+        return [str(error)]
+
+
+def _text(file):
+    """Text of a file of bounded size."""
+    with open(file, "rb") as opened:
+        data = opened.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise ValueError(f"{file} must have at most {_LARGEST:,} bytes, and has more")
+    return data.decode("utf-8", "replace")
 
 
 def _stamp(line):
@@ -96,11 +143,21 @@ def _interval(watch):
 
 def _checks(times, found, interval):
     """One row a check; those at the first `found` times found a change."""
-    for k, (before, time) in enumerate(pairwise(times), 1):
-        n = max(1, round((time - before) / interval))
-        ends = [before + (time - before) * j / n for j in range(n + 1)]
-        for j, (start, end) in enumerate(pairwise(ends), 1):
-            yield {"start": start, "time": end, "changed": j == n and k < found}
+    gaps = list(pairwise(times))
+    numbers = [max(1, round((end - start) / interval)) for start, end in gaps]
+    for k, ((start, end), n) in enumerate(zip(gaps, numbers, strict=True), 1):
+        step = (end - start) / n
+        ends = [end - step, end]
+        if sum(numbers) <= _MOST_ROWS:
+            ends = [start + (end - start) * j / n for j in range(1, n + 1)]
+        for time in ends:
+            if start < time:
+                yield {
+                    "start": start,
+                    "time": time,
+                    "changed": time == end and k < found,
+                }
+            start = time
 
 
 def _changes(times, found):
@@ -119,7 +176,11 @@ FORMATS = (
         "changedetection",
         "a folder of changedetection.io",
         "observations",
-        lambda head, path: any(path.glob("*/watch.json")),
+        lambda head, path: (
+            any(path.glob("*/watch.json"))
+            or path.name == _ALL
+            or (path / _ALL).is_file()
+        ),
         read=_read,
         checks_itself=True,
     ),

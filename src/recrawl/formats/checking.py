@@ -7,6 +7,9 @@ one line that is not in UTF-8 or too long. `mended` finds such places in one pas
 over the file, and writes a copy without them, if there are any. It holds a few
 lines at a time.
 
+What goes on for longer than any row is refused at once, with its line: nothing
+tells where a row begins again.
+
 A member whose checksum is wrong is left out as a whole, and with it all that
 follows, for nothing tells which of its bytes are right. A member that is cut
 off has no checksum; its whole lines are used.
@@ -26,14 +29,19 @@ from recrawl.formats.records import LOST
 from recrawl.tally import Tally
 from recrawl.types import PathLike
 
-__all__ = ["Quotes", "Utf8", "mended"]
+__all__ = ["SHOWN", "Quotes", "Utf8", "mended"]
 
 _BLOCK = 1 << 18  # bytes that are looked at at a time
 _LONGEST = 2_000_000  # bytes of a row, as in DuckDB's reader
-_MOST_LINES = 1000  # of a row
+_MOST_LINES = 1000  # of a row; behind a quote that is open for longer, none is found
+_ENDLESS = 100_000_000  # bytes of a line that make a file no text of lines
 _TIME_DIGITS = 4  # the fewest of a time in any form
-_SHOWN = 80  # bytes of a line in a warning
+#: Bytes of a line in a message.
+SHOWN = 80
 _TOO_LONG = f"of more than {_LONGEST:,} bytes"
+_TOO_MANY = f"of more than {_MOST_LINES:,} lines"
+_NO_UTF8 = "that are not in UTF-8"
+_NEVER_CLOSED = "with a quote that is never closed"
 
 
 class Utf8:
@@ -84,12 +92,12 @@ class Utf8:
             Why it is left out, or empty.
         """
         for line in lines:
-            faulty = "that are not in UTF-8" if self.is_faulty(line) else ""
+            faulty = _NO_UTF8 if self.is_faulty(line) else ""
             yield line, 1, _TOO_LONG if len(line) > _LONGEST else faulty
 
 
-class Quotes:
-    r"""Check that each quote of a table in text is closed.
+class Quotes(Utf8):
+    r"""Check that each quote of a table in text is closed, and its rows are in UTF-8.
 
     A value in quotes may hold line breaks. But if a line behind an open quote is a
     row by itself, or the lines up to the next quote make no row, then the quote
@@ -110,10 +118,10 @@ class Quotes:
     >>> quotes = Quotes(",", 2, 1)
     >>> quotes.is_faulty(b'"a,2025\n')
     True
-    >>> list(quotes.rows([b'"a,2025\n', b'"b"\n', b'"c\n', b'd",2026\n']))
-    ... # doctest: +NORMALIZE_WHITESPACE
-    [(b'"a,2025\n', 1, 'with a quote that is never closed'), (b'"b"\n', 1, ''),
-     (b'"c\nd",2026\n', 2, '')]
+    >>> lines = [b"url,time\n", b'"a,2025\n', b'"b"\n', b'"c\n', b'd",2026\n']
+    >>> list(quotes.rows(lines))  # doctest: +NORMALIZE_WHITESPACE
+    [(b'url,time\n', 1, ''), (b'"a,2025\n', 1, 'with a quote that is never closed'),
+     (b'"b"\n', 1, ''), (b'"c\nd",2026\n', 2, '')]
     """
 
     def __init__(self, delimiter: str, n_columns: int, time: int) -> None:
@@ -123,7 +131,9 @@ class Quotes:
         # quotes inside of a value that does not begin with one are characters
         inside = inside.format("")
         field = rf'(?:{inside}"|[^"{delimiter}\r\n][^{delimiter}\r\n]*+|)'
-        self._opens = re.compile(rf"(?:{field}{delimiter})*+{inside}".encode())
+        opens = f"(?:{field}{delimiter})*+{inside}"
+        self._opens = re.compile(opens.encode())
+        self._stays_open = re.compile(rf'{inside[1:]}(?:"{delimiter}{opens})?'.encode())
         plain = rf'(?:{inside}"|[^"{delimiter}\r\n]*+)'
         before, after = f"(?:{plain}{delimiter})", f"(?:{delimiter}{plain})"
         row = rf"{before}{{{time}}}({plain}){after}{{{n_columns - time - 1}}}\s*"
@@ -141,7 +151,8 @@ class Quotes:
         -------
         bool
         """
-        return b'"' in lines and b'"' in self._whole.sub(b"", lines)
+        opened = b'"' in lines and b'"' in self._whole.sub(b"", lines)
+        return opened or super().is_faulty(lines)
 
     def rows(self, lines: Iterable[bytes]) -> Iterator[tuple[bytes, int, str]]:
         """Find the lines that have a fault, and the lines of each row.
@@ -157,22 +168,37 @@ class Quotes:
             As `Utf8.rows`.
         """
         lines, ahead = iter(lines), deque()
+        # a name that is not in UTF-8 may be that of a column which is not read
+        names = next(lines, b"").decode("utf-8", "replace")
+        yield names.encode(), 1, ""
         while line := ahead.popleft() if ahead else next(lines, b""):
-            text, n_inner = line, 0
-            while b'"' in text and self._opens.fullmatch(text):
-                if n_inner == len(ahead):
+            texts, size, reason = [line], len(line), ""
+            is_open = b'"' in line and self._opens.fullmatch(line)
+            while is_open and not reason:
+                if len(texts) > len(ahead):
                     ahead.append(next(lines, b""))
-                inner, n_inner = ahead[n_inner], n_inner + 1
-                lost = not inner or len(text) > _LONGEST or n_inner > _MOST_LINES
-                text = b"" if lost or self._is_row(inner) else text + inner
+                inner = ahead[len(texts) - 1]
+                texts.append(inner)
+                size += len(inner)
+                # the lines before are not looked at again, as they may be many
+                is_open = self._stays_open.fullmatch(inner)
+                if not inner or size > _LONGEST or self._is_row(inner):
+                    reason = _NEVER_CLOSED
+                elif len(texts) > _MOST_LINES:
+                    reason = _TOO_MANY
+            text = b"".join(texts)
             if len(line) > _LONGEST:
-                yield line, 1, _TOO_LONG
-            elif n_inner and not self._is_row(text):
-                yield line, 1, "with a quote that is never closed"
+                reason = _TOO_LONG
+            elif super().is_faulty(text):
+                reason = _NO_UTF8
+            elif len(texts) > 1 and not reason and not self._is_row(text):
+                reason = _NEVER_CLOSED
+            if reason:
+                yield line, 1, reason
             else:
-                for _ in range(n_inner):
+                for _ in texts[1:]:
                     ahead.popleft()
-                yield text, 1 + n_inner, ""
+                yield text, len(texts), ""
 
     def _is_row(self, text):
         """Whether a text has all columns, and digits where the time must be."""
@@ -210,7 +236,8 @@ def mended(
     Raises
     ------
     ValueError
-        A gzip file that is damaged from its beginning on.
+        A gzip file that is damaged from its beginning on; a line, or a value in
+        quotes, that does not end within the limits.
 
     Examples
     --------
@@ -221,36 +248,27 @@ def mended(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "text.gz")
     ...     _ = file.write_bytes(gzip.compress(b"one\\ntwo\\n") + b"and more")
-    ...     mended(file, folder, None, 0, tally).read_text().split()
-    ['one', 'two']
+    ...     mended(file, tempfile.mkdtemp(dir=folder), None, 0, tally).read_text()
+    'one\\ntwo\\n'
     >>> print(tally.places[LOST][0][2])  # doctest: +NORMALIZE_WHITESPACE
     text.gz, behind line 2: no sound gzip member at byte 28
     (Error -3 while decompressing data: incorrect header check)
     """
-    packed = is_packed(file)
-    if file.suffix == ".gz" and not packed and file.stat().st_size:
-        raise ValueError(
-            f"{file} cannot be read: it is not gzipped, as its name says; rename it"
-        )
-    if not packed and check is None:
+    if check is None and not is_packed(file):
         return file
     size, damage, faulty = _scan(file, check)
-    # DuckDB knows gzip files by their names
-    if not (damage or faulty or (packed and file.suffix != ".gz")):
+    if not damage and not faulty:
         return file
-    target, blocks = Path(folder, file.name.removesuffix(".gz")), _blocks(file, size)
+    target = Path(folder, file.name)
+    # what is not read by lines may be a single one
+    lines = _lines(_blocks(file, size), _LONGEST if check else _ENDLESS)
+    rows = check.rows(lines) if check else ((line, 1, "") for line in lines)
     with open(target, "wb") as out:
-        if damage or faulty:
-            # what is not read by lines may be a single one
-            lines = _lines(blocks, _LONGEST if check else size)
-            rows = check.rows(lines) if check else ((line, 1, "") for line in lines)
-            n_lines = _write_sound(rows, out, damage, number, file.name, tally)
-            if damage and not n_lines:
-                raise ValueError(
-                    f"{file} cannot be read: {damage}, and nothing before it is sound"
-                )
-        else:
-            out.writelines(blocks)
+        n_lines = _write_sound(rows, out, damage, number, file, tally)
+    if damage and not n_lines:
+        raise ValueError(
+            f"{file} cannot be read: {damage}, and nothing before it is sound"
+        )
     shutil.copystat(file, target)  # its time may be that of the download
     return target
 
@@ -258,6 +276,7 @@ def mended(
 def _scan(path, check):
     """Bytes of a file, unpacked, that can be used, why no more can, any fault in it."""
     size, n_bytes, damage, faulty, rest = 0, 0, "", False, b""
+    n_lines, length = 0, 0
     with open(path, "rb") as file:
         start = 0
         try:
@@ -265,14 +284,20 @@ def _scan(path, check):
                 size, n_bytes = size + n_bytes, 0
                 while block := stream.read1(_BLOCK):
                     n_bytes += len(block)
-                    if check is None or faulty:
+                    if check is None:
                         continue
-                    text = rest + block
-                    end = max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
-                    rest = text[end:]
-                    # a line that is too long is not whole before the last block of it
-                    is_long = len(rest) > _LONGEST - _BLOCK
-                    faulty = is_long or check.is_faulty(text[:end])
+                    end = max(block.rfind(b"\n"), block.rfind(b"\r")) + 1
+                    n_lines += block.count(b"\n")
+                    length = len(block) - end if end else length + len(block)
+                    if length > _ENDLESS:
+                        raise ValueError(
+                            f"{path} line {n_lines + 1:,}: a line must have at most "
+                            f"{_ENDLESS:,} bytes, got more: {rest[:SHOWN]!r}"
+                        )
+                    # a line that is too long is not whole before its last block
+                    is_long = length > _LONGEST - _BLOCK
+                    faulty = faulty or is_long or check.is_faulty(rest + block[:end])
+                    rest = block[end:] if end else (rest + block)[:_LONGEST]
         except zlib.error as error:
             n_bytes, damage = 0, f"no sound gzip member at byte {start:,} ({error})"
         except EOFError as error:
@@ -301,28 +326,36 @@ def _blocks(path, size):
 
 def _lines(blocks, longest):
     """Lines with their breaks; of one that is too long, a part that is too long."""
-    rest = b""
+    parts, size = [], 0
     for block in blocks:
+        if b"\n" not in block and b"\r" not in block:
+            if size <= longest:
+                parts.append(block)
+            size += len(block)
+            continue
         # the last one may go on, or have the second half of its break to come
-        *lines, rest = (rest + block).splitlines(keepends=True)
+        *lines, rest = b"".join([*parts, block]).splitlines(keepends=True)
         yield from lines
-        if not rest.endswith((b"\r", b"\n")):
-            rest = rest[: longest + 1]
-    if rest:
-        yield rest
+        parts, size = [rest], len(rest)
+    yield from b"".join(parts).splitlines(keepends=True)
 
 
-def _write_sound(rows, out, damage, number, name, tally):
+def _write_sound(rows, out, damage, number, file, tally):
     """Write rows, and empty lines in place of those that have a fault.
 
     Returned is the number of lines; of a damaged file, of its whole ones.
     """
-    n_lines = 0
+    n_lines, name = 0, file.name
     for text, n, reason in rows:
         if damage and not text.endswith(b"\n"):
             break
+        shown = text[:SHOWN].decode("utf-8", "replace").rstrip()
+        if reason == _TOO_MANY:
+            raise ValueError(
+                f"{file} line {n_lines + 1:,}: a value in quotes must end within "
+                f"{_MOST_LINES:,} lines, got {shown!r}"
+            )
         if reason:
-            shown = text[:_SHOWN].decode("utf-8", "replace").rstrip()
             place = number, n_lines + 1, f"{name} line {n_lines + 1}: {shown}"
             tally.add(reason, 1, [place])
             text = text[len(text.rstrip(b"\r\n")) :]

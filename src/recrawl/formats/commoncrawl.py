@@ -3,9 +3,9 @@ r"""Captures of Common Crawl: JSON lines of its index, or its Parquet table.
 ``curl 'https://index.commoncrawl.org/CC-MAIN-2026-40-index?url=example.org/*&\
 output=json'`` gives the captures of one crawl, one a line; ask for each crawl and
 put the answers into a folder. pywb answers in the same way. Of the Parquet table
-(``cc-index/table/cc-main/warc``) keep url, fetch_time, fetch_status and
-content_digest; ``subset=crawldiagnostics`` has the 304s and the failed fetches.
-Hosts are taken in lower case and without the ports :80 and :443, so that
+(``cc-index/table/cc-main/warc``) keep url, fetch_time, fetch_status, content_digest
+and content_truncated; ``subset=crawldiagnostics`` has the 304s and the failed
+fetches. Hosts are taken in lower case and without the ports :80 and :443, so that
 captures of one page stay together. Crawls are weeks apart: a page that changes
 more often changes in each.
 """
@@ -28,9 +28,9 @@ _JSON = captures.query(f"""
         line as given,
         try(json_extract_string(line, [
             '$.urlkey', '$.timestamp', '$.url', '$.mime', '$.status', '$.digest',
-            '$.method'
+            '$.method', '$.truncated'
         ])) as f
-    from lines($file)
+    from lines(getvariable('file'))
     where line <> '' and not (contains(line, '{_NONE}') and f[3] is null)
 """)
 
@@ -40,9 +40,17 @@ _PARQUET = captures.query("""
         concat_ws(' ', url, fetch_time, fetch_status, content_digest) as given,
         [
             '', strftime(fetch_time::timestamptz, '%Y%m%d%H%M%S'), url, '',
-            fetch_status::varchar, content_digest
+            fetch_status::varchar, content_digest, '', content_truncated
         ] as f
-    from read_parquet($file, file_row_number = true, hive_partitioning = false)
+    from (
+        -- older tables and yours may lack the column
+        select null::varchar as content_truncated where false
+        union all by name
+        select *, file_row_number
+        from read_parquet(
+            getvariable('file'), binary_as_string = true, hive_partitioning = false
+        )
+    )
 """)
 
 
@@ -56,7 +64,7 @@ def _is_answer(head, path):
 def _is_table(head, path):
     """Whether a Parquet file has the columns of Common Crawl's table."""
     columns = {"url", "fetch_time", "fetch_status", "content_digest"}
-    with contextlib.suppress(pa.ArrowException):
+    with contextlib.suppress(pa.ArrowException, OSError):
         return head[:4] == b"PAR1" and columns <= set(pq.read_schema(path).names)
     return False
 
@@ -75,5 +83,6 @@ FORMATS = (
         "fetches",
         _is_table,
         _PARQUET,
+        in_utf8=False,
     ),
 )

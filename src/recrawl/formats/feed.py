@@ -7,20 +7,24 @@ to the download. Several downloads of one feed join where they overlap: put them
 into one folder.
 
 Pitfalls: a feed keeps its last items only, so that downloads far apart leave
-gaps, of which nothing is known. The oldest item only begins the window. Items
-that are dated at the download or later have made-up dates and are left out.
+gaps, of which nothing is known. The oldest item only begins the window; one that
+is out of order, pinned perhaps, does not. Items that are dated at the download or
+later have made-up dates and are left out.
 """
 
-import io
-import itertools
-from xml.sax import SAXException
+from bisect import bisect_right
+from itertools import chain
+from urllib.parse import urljoin
 
-from recrawl.formats.base import Format, unpacked
-from recrawl.formats.records import batches, downloaded, moments, root
+from recrawl.formats.base import Format
+from recrawl.formats.markup import document, root
+from recrawl.formats.records import LOST, batches, downloaded, moments
 
 __all__ = ["FORMATS"]
 
-_FAULTY = "of XML with a fault, behind which entries may be missing"
+_UPDATED = "updated", "modified", "date"  # the last one of Dublin Core
+_DATES = "pubdate", "published", "issued", *_UPDATED, "created"
+_NAMES = "link", "guid", "id", "title"  # of an item, in messages
 
 
 def _read(path, as_of):
@@ -29,50 +33,89 @@ def _read(path, as_of):
 
 def _rows(path, as_of):
     """Rows of a feed, one for each item."""
-    import feedparser  # it takes long, and no other format needs it
-
-    with unpacked(path) as file:
-        content = file.read()
-    try:
-        # feedparser would take bytes for a name of a file
-        feed = feedparser.parse(io.BytesIO(content))
-        fault = feed.get("bozo_exception")
-    except Exception as error:  # of its own, by a declared encoding perhaps
-        feed, fault = feedparser.FeedParserDict(feed={}, entries=[]), error
-    url = _page(feed.feed)
-    if isinstance(fault, SAXException) or (fault and not feed.entries):
+    head, entries, fault = document(path, ("item", "entry"))
+    url = _page(head)
+    if fault:
         given = f"{path.name}: {fault}"
-        yield {"row": 0, "url": url, "given": given, "reason": _FAULTY}
-    texts = [_dates(item) for item in feed.entries]
-    read = moments(itertools.chain(*texts), as_of)
-    times = [next((read[t] for t in each if t in read), None) for each in texts]
-    oldest = min((t for t in times if t and t < as_of), default=None)
-    for row, (item, time) in enumerate(zip(feed.entries, times, strict=True), 1):
-        link = item.get("link") or item.get("id") or item.get("title") or ""
-        about = {"row": row, "url": url, "given": f"{path.name}: {link}"}
-        if url is None:
+        yield {"row": 0, "url": url, "given": given, "reason": LOST}
+    items = [_item(texts, reason) for texts, reason in entries]
+    read = moments(chain(*(dates for _, dates, _, _ in items)), as_of)
+    times = [_first(dates, read) for _, dates, _, _ in items]
+    before = [k for k, time in enumerate(times) if time and time < as_of]
+    known = [times[k] for k in before]
+    updated = [_first(items[k][2], read) or times[k] for k in before]
+    oldest, start = _starts(known, updated, as_of)
+    for row, (item, time) in enumerate(zip(items, times, strict=True), 1):
+        name, _, _, reason = item
+        about = {"row": row, "url": url, "given": f"{path.name}: {name}"}
+        if reason:
+            yield about | {"reason": reason}
+        elif url is None:
             yield about | {"reason": "of a feed that names no page"}
         elif time is None:
             yield about | {"reason": "without a date that can be read"}
         elif time >= as_of:
             yield about | {"reason": "dated at the download or later"}
+        elif time < oldest:
+            yield about | {"reason": "older than the items of a feed in their order"}
         else:
-            window = {"start": oldest, "stop": as_of}
-            yield about | window | {"time": time if time > oldest else None}
+            window = {"start": start, "stop": as_of}
+            yield about | window | {"time": time if time > start else None}
 
 
-def _page(feed):
+def _page(head):
     """URL of the page that a feed belongs to, else its own, else None."""
-    own = (link.get("href") for link in feed.get("links", ()))
-    found = (feed.get("link"), *own, feed.get("id"))
-    return next((url for url in found if url and url.startswith("http")), None)
+    links, others = [], []
+    for parent, name, text, attributes in head:
+        if parent not in ("channel", "feed"):
+            continue
+        href = urljoin(attributes.get("xml:base", ""), attributes.get("href", text))
+        if name == "link" and attributes.get("rel", "alternate") == "alternate":
+            links.append(href)
+        elif name in ("link", "id"):
+            others.append(href)
+    found = (url for url in links + others if url.startswith("http"))
+    return next(found, None)
 
 
-def _dates(item):
-    """The dates of an item as texts: feedparser guesses where it cannot read one."""
-    # feedparser answers get("updated") with the date of publication
-    names = (name for name in ("published", "updated", "created") if name in item)
-    return [item[name].strip() for name in names if item[name]]
+def _item(texts, reason):
+    """What is kept of an item: its name, its dates, those of updates, and a reason."""
+    name = next((texts[name] for name in _NAMES if texts.get(name)), "")
+    dates = [texts[name] for name in _DATES if name in texts]
+    return name, dates, [texts[name] for name in _UPDATED if name in texts], reason
+
+
+def _first(texts, read):
+    """The first of some dates that can be read, or None."""
+    return next((read[text] for text in texts if text in read), None)
+
+
+def _starts(times, updated, as_of):
+    """When the items begin that are in order, and when the window does.
+
+    A pinned item stands before newer ones, and an edited one among newer ones where a
+    feed is sorted by updates: from its own date on, others may be missing. Where the
+    updates are in order and tell of as many items, all since the first are known.
+    """
+    n, oldest = max(_in_order(times, as_of), _in_order(times[::-1], as_of))
+    start = _in_order(updated, as_of)[1]
+    n_changes = sum(time > start for time in times)
+    if start > oldest and n_changes >= n - 1 > 0:
+        return oldest, start
+    return oldest, oldest
+
+
+def _in_order(times, as_of):
+    """Length of the longest part that is in order, newest first, and its oldest time.
+
+    Of parts of one length, that of the shortest time. (Patience sorting: `ages` has
+    the least age at which a part of each length can end.)
+    """
+    ages = []
+    for time in times:
+        place = bisect_right(ages, as_of - time)
+        ages[place : place + 1] = [as_of - time]
+    return len(ages), as_of - max(ages, default=as_of - as_of)
 
 
 FORMATS = (

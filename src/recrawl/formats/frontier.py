@@ -17,11 +17,8 @@ __all__ = ["FORMATS"]
 _FIELDS = fields(
     "$.known.info.url",
     "$.discovered.info.url",
-    metadata=(
-        "$.known.info.metadata.lastprocesseddate.values[0]",
-        "$.known.info.metadata.signaturechangedate.values[0]",
-        '$.known.info.metadata."fetch.statuscode".values[0]',
-    ),
+    metadata="$.known.info.metadata",
+    keys=("lastprocesseddate", "signaturechangedate", "fetch.statuscode"),
 )
 _QUERY = f"""
 with fields as ({_FIELDS}),
@@ -32,9 +29,10 @@ read as (
         given,
         coalesce(f[1], f[2]) as url,
         f[1] is null as discovered,
-        sound(time_of(m[1])) as last_fetch,
-        sound(time_of(m[2])) as last_change,
-        try_cast(m[3] as integer) as status
+        list_transform(m, lambda each: value_of(each ->> '$.values[0]')) as text,
+        sound(time_of(text[1])) as last_fetch,
+        sound(time_of(text[2])) as last_change,
+        try_cast(text[3] as integer) as status,
     from fields
 )
 
@@ -48,8 +46,12 @@ select
     case
         when url is null then 'that are no items of URLFrontier'
         when discovered then {quoted(NEVER)}
+        when last_fetch is null and text[1] is not null
+            then 'whose lastProcessedDate cannot be read'
         when last_fetch is null
             then 'without lastProcessedDate in metadata.persist'
+        when last_change is null and text[2] is not null
+            then 'whose signatureChangeDate cannot be read'
         when last_change is null
                 and coalesce(status between 200 and 299 or status = 304, true)
             then 'fetched once, or without signatureChangeDate in metadata.persist'

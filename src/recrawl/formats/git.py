@@ -16,7 +16,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from recrawl.formats.base import Format, unpacked
-from recrawl.formats.records import batches
+from recrawl.formats.records import LONGEST, TOO_LONG, batches
 
 __all__ = ["FORMATS"]
 
@@ -38,11 +38,15 @@ def _rows(path, as_of):
     which ends with a change if that one modified it. Windows that touch are
     joined later, so that only one commit has to be kept for each file.
     """
-    latest = (as_of or datetime.now(UTC)) + timedelta(days=366)
+    latest = (as_of or datetime.now(UTC)) + timedelta(days=1)
     after, time, reason = {}, None, _NO_LINE
-    for row, line in _lines(path):
+    for row, (line, is_long) in enumerate(_lines(path), 1):
         about, found = {"row": row, "given": line}, _NAME.fullmatch(line)
-        if commit := _COMMIT.fullmatch(line):
+        if is_long:
+            yield about | {"reason": TOO_LONG}
+        elif not line:
+            continue
+        elif commit := _COMMIT.fullmatch(line):
             time = datetime.fromtimestamp(int(commit[1]), UTC)
             reason = "of commits whose time cannot be"
             if _FIRST <= time <= latest:
@@ -52,8 +56,9 @@ def _rows(path, as_of):
             yield about | {"reason": reason or _NO_LINE}
         else:
             kind, url = found.groups()
-            stop, modified = after.get(url, (as_of, False))
-            after[url] = time, kind not in "AD"
+            page = hash(url)  # there may be many names, and long ones
+            stop, modified = after.get(page, (as_of, False))
+            after[page] = time, kind not in "AD"
             if kind != "D" and time < stop:
                 window = {"url": url, "start": time, "stop": stop}
                 yield about | window | {"time": stop if modified else None}
@@ -62,11 +67,12 @@ def _rows(path, as_of):
 
 
 def _lines(path):
-    """Numbers and texts of the lines that are not empty."""
+    """Text of each line, or its beginning, and whether it is too long to be read."""
     with unpacked(path) as file:
-        for row, line in enumerate(file, 1):
-            if text := line.decode("utf-8", "replace").rstrip("\r\n"):
-                yield row, text
+        while line := file.readline(LONGEST + 1):
+            yield line.decode("utf-8", "replace").rstrip("\r\n"), len(line) > LONGEST
+            while len(line) > LONGEST and not line.endswith(b"\n"):
+                line = file.readline(LONGEST + 1)
 
 
 FORMATS = (

@@ -6,14 +6,16 @@ changes need the logs of several jobs, or of one with
 ``rescheduleDelaySeconds``: put them into a folder. Digests of chunked answers
 depend on the chunks where the job uses HTTP/1.1 (up to 3.9.0 at least): pages
 that seem to change always may not. A 304 has the digest of an empty body, which
-is not read; ``duplicate:digest`` may mean another page, and is not read either.
+is not read; ``duplicate:digest`` may mean another page, and is not read either. A
+body that was cut off (timeTrunc, headerTrunc) is left out; one that was cut at a
+length (lenTrunc) is compared with others that were.
 """
 
 import re
 
 from recrawl.database import quoted
 from recrawl.formats.base import Format
-from recrawl.formats.captures import OTHER_METHOD
+from recrawl.formats.captures import CUT, CUT_PREFIX, OTHER_METHOD
 
 __all__ = ["FORMATS"]
 
@@ -35,8 +37,9 @@ with fields as (
         case when regexp_matches(line, '{_LINE}')
             then regexp_extract(trim(line), '{_FIELDS}', [{_NAMES}])
         end as f,
-        nullif(f['url'], '') as url
-    from lines($file)
+        nullif(f['url'], '') as url,
+        split_part(f['rest'], ' ', 1) as notes
+    from lines(getvariable('file'))
     where line <> ''
 )
 
@@ -46,7 +49,8 @@ select
     url,
     coalesce(sound(time_of(f.began)), time_of(f.logged)) as time,
     try_cast(f.status as integer) as status,
-    case when status <> 304 then nullif(nullif(f.digest, '-'), '') end as digest,
+    case when contains(notes, 'lenTrunc') then {quoted(CUT_PREFIX)} else '' end
+        || case when status <> 304 then value_of(f.digest) end as digest,
     null::varchar as etag,
     null::timestamptz as last_modified,
     nullif(status = 304 or regexp_matches(
@@ -58,6 +62,7 @@ select
             then 'that are no web page (dns:, whois:)'
         when regexp_extract(f.rest, '"method": ?"(\w+)"', 1) not in ('', 'GET')
             then {quoted(OTHER_METHOD)}
+        when regexp_matches(notes, '(time|header)Trunc') then {quoted(CUT)}
     end as reason
 from fields
 """

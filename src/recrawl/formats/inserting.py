@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
-from recrawl.database import first_line, pattern, quoted, run, sql
+from recrawl.database import assign, first_line, run, sql
 from recrawl.formats import tables
-from recrawl.formats.base import Format
+from recrawl.formats.base import Format, read_from
 from recrawl.formats.checking import Utf8, mended
 from recrawl.formats.source import Source
 from recrawl.tally import FAILED, Tally
@@ -74,31 +75,33 @@ def insert(
     [('a', 'digest:x'), ('a', 'digest:y')]
     """
     if source.as_of is not None:
-        as_of = quoted(source.as_of)
-        connection.execute(f"set variable as_of = {as_of}::timestamptz")
+        assign(connection, as_of=source.as_of)
+    whole = file
     try:
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             whole = _mended(file, format, source, scratch, number, tally)
             if format.kind != "table":
                 _insert(connection, number, whole, format, source)
                 return
-            given = source.columns, tally, rows
+            given = connection, number, file, source.columns, tally, rows
             try:
-                tables.insert(connection, number, whole, *given)
+                tables.insert(*given, whole)
             except duckdb.ConversionException:  # of a time in a Parquet file
-                copy = tables.times_as_numbers(whole, scratch)
-                tables.insert(connection, number, copy, *given)
-    except duckdb.Error as error:
+                tables.insert(*given, tables.times_as_numbers(whole, scratch))
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
         if isinstance(error, duckdb.OutOfMemoryException) or "No space" in str(error):
             raise
-        raise ValueError(f"{file} cannot be read: {first_line(error)}") from None
+        if getattr(error, "errno", None):  # of the system, and not of pyarrow
+            raise
+        why = first_line(error).replace(str(whole), str(file))  # not the copy
+        raise ValueError(f"{file} cannot be read: {why}") from None
 
 
 def _mended(file, format, source, folder, number, tally):
     """The file, or a copy without what is damaged."""
     if format.checks_itself:
         return file
-    check = Utf8() if "lines($file)" in format.query else None
+    check = Utf8() if format.query and format.in_utf8 else None
     if format.kind == "table":
         check = tables.check(file, source.columns)
     return mended(file, folder, check, number, tally)
@@ -107,8 +110,8 @@ def _mended(file, format, source, folder, number, tally):
 def _insert(connection, number, file, format, source):
     """Insert what a format's query or reader gives, as the view ``found``."""
     if format.read is None:
-        query = format.query.replace("$file", quoted(pattern(file)))
-        connection.execute(f"create or replace temp view found as {query}")
+        read_from(connection, file)
+        connection.execute(f"create or replace temp view found as {format.query}")
     else:
         connection.execute("drop view if exists found")
         connection.register("found", format.read(file, source.as_of))

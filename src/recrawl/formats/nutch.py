@@ -153,7 +153,7 @@ _FIELDS = fields(
     "$.modifiedTime",
     "$.retriesSinceFetch",
     "$.retryIntervalSeconds",
-    metadata=('$.metadata."nutch.protocol.code"',),
+    keys=("nutch.protocol.code",),
 )
 _JSON = _query(f"""
     select
@@ -165,7 +165,7 @@ _JSON = _query(f"""
         f[4] as modified_time,
         f[5] as retries,
         f[6] as interval_text,
-        try_cast(m[1] as integer) as code,
+        try_cast(m[1] ->> '$' as integer) as code,
         false as spoilt
     from ({_FIELDS})
 """)
@@ -197,7 +197,8 @@ _CSV = _query(rf"""
         from (
             select row_number() over () as row, line
             from read_csv(
-                $file, auto_detect = false, header = false,
+                getvariable('file'), compression = getvariable('compression'),
+                auto_detect = false, header = false,
                 columns = {{line: 'varchar'}}, delim = '\x01', quote = '',
                 escape = '', strict_mode = false, encoding = 'latin-1',
                 hive_partitioning = false
@@ -222,5 +223,6 @@ FORMATS = (
         "states",
         lambda head, path: head.startswith(_CSV_HEADER),
         _CSV,
+        in_utf8=False,
     ),
 )

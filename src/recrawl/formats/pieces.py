@@ -33,7 +33,7 @@ def first_object(head: bytes) -> dict[str, Any]:
     >>> first_object(b"url,time,changed")
     {}
     """
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, RecursionError):
         text = head.removeprefix(codecs.BOM_UTF8).lstrip()
         found = json.loads(text.partition(b"\n")[0])
         if isinstance(found, dict):
@@ -41,40 +41,50 @@ def first_object(head: bytes) -> dict[str, Any]:
     return {}
 
 
-def fields(*paths: Any, metadata: tuple[str, ...] = ()) -> str:
+def fields(*paths: Any, metadata: str = "$.metadata", keys: Any = ()) -> str:
     """Query of the fields of the JSON objects in a file, one object a line.
 
     Parameters
     ----------
     *paths : str
         JSON paths of the fields.
-    metadata : tuple of str
-        Paths, in small letters, of dates and numbers whose keys are read in any
-        case: programs write them in the case of their settings, or in small letters.
+    metadata : str
+        The path of an object whose keys are read in any case: programs write them in
+        the case of their settings, or in small letters.
+    keys : sequence of str
+        Those keys, in small letters.
 
     Returns
     -------
     str
-        SELECT of row, given, and the lists f and m of the texts at the paths, which
-        are null where a line is no JSON.
+        SELECT of row, given, the list f of the texts at the paths, which is null where
+        a line is no JSON, and the list m of the values of the keys, as JSON.
 
     Examples
     --------
-    >>> print(fields("$.url", "$.status"))
+    >>> print(fields("$.url", "$.status", keys=["code"]))
     select
         n as row,
         line as given,
         try(json_extract_string(line, ['$.url', '$.status'])) as f,
-        try(json_extract_string(lower(line), []::varchar[])) as m
-    from lines($file)
+        try(json_extract(line, '$.metadata')) as object,
+        try_cast(object as map(varchar, json)) as metadata,
+        list_transform(['code']::varchar[], lambda key: list_filter(
+            map_entries(metadata), lambda entry: lower(entry.key) = key
+        )[1].value) as m
+    from lines(getvariable('file'))
     where line <> ''
     """
-    listed, any_case = (", ".join(map(quoted, each)) for each in (paths, metadata))
+    listed, listed_keys = (", ".join(map(quoted, each)) for each in (paths, keys))
     return f"""\
 select
     n as row,
     line as given,
     try(json_extract_string(line, [{listed}])) as f,
-    try(json_extract_string(lower(line), [{any_case}]::varchar[])) as m
-from lines($file)
+    try(json_extract(line, {quoted(metadata)})) as object,
+    try_cast(object as map(varchar, json)) as metadata,
+    list_transform([{listed_keys}]::varchar[], lambda key: list_filter(
+        map_entries(metadata), lambda entry: lower(entry.key) = key
+    )[1].value) as m
+from lines(getvariable('file'))
 where line <> \'\'"""

@@ -11,6 +11,7 @@ nothing tells which.
 
 from recrawl.database import quoted
 from recrawl.formats.base import Format
+from recrawl.formats.captures import CUT
 from recrawl.formats.nutch import (
     ZONE,
     failed_without_status,
@@ -29,7 +30,7 @@ with parts as (
         sum((
             line in ('CrawlDatum::', 'Content::', 'ParseData::', 'ParseText::')
         )::integer) over so_far as datum
-    from lines($file)
+    from lines(getvariable('file'))
     where line <> ''
     -- a count with a filter in place of the sum would take quadratic time
     window so_far as (order by n rows unbounded preceding)
@@ -49,7 +50,12 @@ datums as (
             filter (line like 'Signature: %') as signature,
         max(try_cast(regexp_extract(
             line, '^\s+nutch\.protocol\.code=([0-9]+)', 1
-        ) as integer)) as code
+        ) as integer)) as code,
+        bool_or(
+            -- those that are cut at a length are compared with each other
+            line like 'metadata: %http.content.truncated=true%'
+            and not contains(line, 'http.content.truncated.reason=length')
+        ) as is_cut
     from parts
     group by record, datum
 ),
@@ -63,7 +69,8 @@ records as (
         max(fetch_time) filter (starts_with(name, 'fetch_')) as fetch_time,
         max(code) filter (starts_with(name, 'fetch_')) as code,
         max(signature)
-            filter (name in ('signature', 'fetch_success')) as signature
+            filter (name in ('signature', 'fetch_success')) as signature,
+        bool_or(is_cut) as is_cut
     from datums
     group by record
 )
@@ -82,6 +89,7 @@ select
         when url is null then 'that are no records of a segment of Nutch'
         when name is null then {quoted(NEVER)}
         when time is null then {quoted(ZONE)}
+        when is_cut then {quoted(CUT)}
         else {failed_without_status("name", "status")}
     end as reason
 from records

@@ -1,8 +1,6 @@
-"""What the readers in Python share: batches of rows, dates, and the root of XML."""
+"""What the readers in Python share: batches of rows, their limits, and dates."""
 
-import itertools
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -11,16 +9,32 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from recrawl.database import quoted, sql
+from recrawl.database import assign, sql
 from recrawl.formats.base import COLUMNS
 from recrawl.types import PathLike
 
-__all__ = ["LOST", "batches", "downloaded", "moments", "root"]
+__all__ = [
+    "LONGEST",
+    "LOST",
+    "TOO_LONG",
+    "batches",
+    "downloaded",
+    "groups",
+    "macros",
+    "moments",
+]
 
 #: Reason of the row that stands for the lost end of a file.
 LOST = "end of a truncated or damaged file"
 
+#: Bytes of a line or an entry, the most that are read, as in DuckDB's reader.
+LONGEST = 2_000_000
+#: Reason of one that is longer.
+TOO_LONG = f"of more than {LONGEST:,} bytes"
+
 _ROWS = 50_000  # in a batch: some 20 MB of rows as Python objects
+_MOST = 4_000_000  # in the texts of a batch, as soon as which it is full
+_SHOWN = 1000  # characters of a row as it stands; messages show fewer
 _TIME = pa.timestamp("us", "UTC")
 _TIMES = {"time", "start", "stop", "last_modified"}
 _TYPES = {
@@ -31,9 +45,6 @@ _TYPES = {
     **dict.fromkeys(_TIMES, _TIME),
 }
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# What may precede the root: comments, processing instructions, a document type.
-_PROLOG = re.compile(rb"<!--.*?-->|<\?.*?\?>|<![^>\[]*(?:\[.*?\]\s*)?>", re.DOTALL)
-_ROOT = re.compile(rb"\s*<(?:[\w.-]+:)?([\w.-]+)")
 
 
 def batches(rows: Iterable[dict[str, Any]], kind: str) -> pa.RecordBatchReader:
@@ -42,7 +53,7 @@ def batches(rows: Iterable[dict[str, Any]], kind: str) -> pa.RecordBatchReader:
     Parameters
     ----------
     rows : iterable of dict
-        By column; what is missing is null. Times may be texts.
+        By column, `given` among them; what is missing is null. Times may be texts.
     kind : str
         A key of `base.COLUMNS`.
 
@@ -53,7 +64,7 @@ def batches(rows: Iterable[dict[str, Any]], kind: str) -> pa.RecordBatchReader:
 
     Examples
     --------
-    >>> batches([{"row": 1, "url": "a", "status": 200}], "fetches").read_all().num_rows
+    >>> batches([{"row": 1, "given": "a 200"}], "fetches").read_all().num_rows
     1
     """
     columns = ("row", "given", *COLUMNS[kind], "reason")
@@ -62,7 +73,7 @@ def batches(rows: Iterable[dict[str, Any]], kind: str) -> pa.RecordBatchReader:
 
 
 def _batches(rows, schema):
-    while some := list(itertools.islice(rows, _ROWS)):
+    for some in groups(rows):
         texts = {v for row in some for k, v in row.items() if k in _TIMES}
         known = moments(text for text in texts if isinstance(text, str))
         for row in some:
@@ -70,6 +81,35 @@ def _batches(rows, schema):
                 if isinstance(row[name], str):
                     row[name] = known.get(row[name])
         yield pa.RecordBatch.from_pylist(some, schema)
+
+
+def groups(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Collect rows into lists of bounded size, with no more of each than is shown.
+
+    Parameters
+    ----------
+    rows : iterable of dict
+        With the text `given`.
+
+    Yields
+    ------
+    list of dict
+
+    Examples
+    --------
+    >>> [len(some) for some in groups({"given": "ab" * 10**6} for _ in range(6))]
+    [3, 3]
+    """
+    some, n_characters = [], 0
+    for row in rows:
+        some.append(row)
+        n_characters += sum(len(v) for v in row.values() if isinstance(v, str))
+        row["given"] = row["given"][:_SHOWN]
+        if len(some) == _ROWS or n_characters > _MOST:
+            yield some
+            some, n_characters = [], 0
+    if some:
+        yield some
 
 
 def downloaded(path: PathLike, as_of: Any) -> Any:
@@ -117,10 +157,9 @@ def moments(texts: Iterable[str], as_of: datetime | None = None) -> dict[str, An
     >>> {text: str(time) for text, time in found.items()}
     {'2026/11/19': '2026-11-19 00:00:00+00:00'}
     """
-    with _macros().cursor() as cursor:
-        cursor.execute("set TimeZone = 'UTC'")
+    with macros() as cursor:
         if as_of is not None:
-            cursor.execute(f"set variable as_of = {quoted(as_of)}::timestamptz")
+            assign(cursor, as_of=as_of)
         found = cursor.execute(
             "select text, epoch_us(sound(time_of(text))) as t "
             "from (select distinct unnest($1::varchar[]) as text) where t is not null",
@@ -129,31 +168,21 @@ def moments(texts: Iterable[str], as_of: datetime | None = None) -> dict[str, An
     return {text: _EPOCH + timedelta(microseconds=t) for text, t in found}
 
 
-@cache
-def _macros():
-    """A database with the macros of a log."""
-    connection = duckdb.connect()
-    connection.execute(sql("tables"))
-    return connection
-
-
-def root(head: bytes) -> str:
-    """Name of the first element of a file of XML.
-
-    Parameters
-    ----------
-    head : bytes
-        The beginning of the file.
+def macros() -> duckdb.DuckDBPyConnection:
+    """Connect to a database that has the macros of a log, and nothing else.
 
     Returns
     -------
-    str
-        Without its prefix; empty if the file does not begin as XML does.
-
-    Examples
-    --------
-    >>> root(b"<?xml version='1.0'?><!-- <a> --><rss version='2.0'>")
-    'rss'
+    duckdb.DuckDBPyConnection
+        With the time zone UTC.
     """
-    found = _ROOT.match(_PROLOG.sub(b"", head.removeprefix(b"\xef\xbb\xbf")))
-    return found[1].decode() if found else ""
+    cursor = _database().cursor()
+    cursor.execute("set TimeZone = 'UTC'")
+    return cursor
+
+
+@cache
+def _database():
+    connection = duckdb.connect()
+    connection.execute(sql("tables"))
+    return connection

@@ -12,18 +12,16 @@ counts as a change. Of several downloads each tells what happened since the one
 before, so that a change counts once.
 """
 
-import html
 import re
 from collections import Counter
 from datetime import timedelta
 
-from recrawl.formats.base import Format, unpacked
-from recrawl.formats.records import LOST, batches, downloaded, moments, root
+from recrawl.formats.base import Format
+from recrawl.formats.markup import document, root
+from recrawl.formats.records import LOST, batches, downloaded, moments
 
 __all__ = ["FORMATS"]
 
-_LARGEST = 200 << 20  # bytes; the protocol allows 50 MiB
-_ROOT = re.compile(r"<([\w.-]+:)?(?:urlset|sitemapindex)\b")
 # How long a lastmod lasts: a year, a month, a day if it has no time of day.
 _YEAR, _MONTH = re.compile(r"\d{4}"), re.compile(r"\d{4}-\d\d")
 _CLOCK = re.compile(r":|\dT\d|^\d{9,}$")
@@ -38,14 +36,17 @@ def _read(path, as_of):
 
 def _rows(path, as_of):
     """Rows of a sitemap: two of an entry whose lastmod is a day or longer."""
-    entries, whole = _entries(path)
-    n = Counter(lastmod for _, lastmod in entries)
+    _, entries, fault = document(path, ("url", "sitemap"))
+    entries = [(t.get("loc", ""), t.get("lastmod", ""), why) for t, why in entries]
+    n = Counter(lastmod for _, lastmod, _ in entries)
     spans = _spans(n, as_of)
     ignored = _ignored(n, spans, as_of)
-    for row, (url, lastmod) in enumerate(entries, 1):
+    for row, (url, lastmod, reason) in enumerate(entries, 1):
         about = {"row": row, "url": url, "time": as_of, "given": f"{url} {lastmod}"}
         first, last = spans.get(lastmod, (None, None))
-        if not lastmod:
+        if reason:
+            yield about | {"reason": reason}
+        elif not lastmod:
             yield about | {"reason": "without a lastmod"}
         elif first is None:
             yield about | {"reason": "whose lastmod cannot be read"}
@@ -61,8 +62,8 @@ def _rows(path, as_of):
             yield about | {"start": first, "time": end, "changed": True}
             if last < as_of:
                 yield about | {"start": last, "changed": False}
-    if not whole:
-        given = f"{path.name}: its last element is not closed, or beyond 200 MiB"
+    if fault:
+        given = f"{path.name}: {fault}"
         yield {"row": len(entries) + 1, "time": as_of, "given": given, "reason": LOST}
 
 
@@ -91,39 +92,6 @@ def _ignored(n, spans, as_of):
     if 2 * sum(n[text] for text in near) > total:
         return near
     return {text for text in spans if n[text] > max(_FEW, total / 2)}
-
-
-def _entries(path):
-    """URL and lastmod of each entry, and whether the file is whole.
-
-    An entry goes on to the next one, so that a fault spoils no other: many
-    generators write & in a URL as it is, where a parser of XML would stop.
-    """
-    with unpacked(path) as file:
-        data = file.read(_LARGEST)
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        text = data.decode("windows-1252", "replace")
-    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
-    found = _ROOT.search(text)
-    prefix = (found and found[1]) or ""
-    _, *entries = re.split(rf"<{prefix}(?:url|sitemap)(?=[\s>])", text)
-    whole = re.search(rf"(</{prefix}(urlset|sitemapindex)\s*|/)>\s*$", text)
-    ends = f"</{prefix}url>", f"</{prefix}sitemap>"
-    if not whole and entries and not any(end in entries[-1] for end in ends):
-        entries.pop()
-    names = f"{prefix}loc", f"{prefix}lastmod"
-    return [tuple(_element(e, name) for name in names) for e in entries], bool(whole)
-
-
-def _element(entry, name):
-    """Text of an element of an entry, not of an image inside of it; or empty."""
-    found = re.search(rf"<{name}(?:\s[^>]*)?>(.*?)</{name}\s*>", entry, re.DOTALL)
-    text = found[1] if found else ""
-    if "<![CDATA[" in text:
-        return text.replace("<![CDATA[", "").replace("]]>", "").strip()
-    return html.unescape(text).strip()
 
 
 FORMATS = (

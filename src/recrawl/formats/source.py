@@ -120,20 +120,15 @@ class Source:
         Raises
         ------
         FileNotFoundError
-            No such file or folder.
+            No such file or folder; a link, in a folder too, that leads nowhere.
+        PermissionError
+            A file or folder that may not be read.
         ValueError
             An empty file; a file of a format that is not known or not the one
-            asked for; files of several formats; a pipe.
+            asked for; files of several formats; a pipe, a socket or a device.
         """
         found, unknown = [], []
         for path in self.path:
-            if not path.exists():
-                raise FileNotFoundError(f"no such file or folder: {path}")
-            if not (path.is_file() or path.is_dir()):
-                raise ValueError(
-                    f"{path} must be a file or a folder, got a pipe or a device, which "
-                    "cannot be read twice: write it to a file first"
-                )
             for file in _members(path):
                 if "\ufffd" in os.fsencode(file).decode("utf-8", "replace"):
                     raise ValueError(
@@ -162,10 +157,45 @@ class Source:
 
 def _members(path):
     """Files of a folder, without hidden ones; or what is read as a whole."""
-    if not path.is_dir() or recognise(path) is not None:
+    _check_kind(path)
+    if not path.is_dir():
         return [path]
-    found = (p for p in path.rglob("*") if p.is_file())
-    return sorted(p for p in found if not p.name.startswith((".", "_")))
+    found = sorted(_walked(path))
+    for file in found:
+        _check_kind(file)
+    return found if recognise(path) is None else [path]
+
+
+def _walked(path):
+    """Yield what is in a folder, but for hidden files; links are followed."""
+    # a folder that holds this one would be read again through a link to it
+    seen = {*path.resolve().parents}
+    for folder, inner, names in os.walk(path, onerror=_raise, followlinks=True):
+        real = Path(folder).resolve()
+        if real in seen:
+            inner.clear()
+            continue
+        seen.add(real)
+        inner.sort()  # of two links to a folder, the first is followed
+        yield from (Path(folder, n) for n in names if not n.startswith((".", "_")))
+
+
+def _check_kind(path):
+    """Raise an error unless a path is a file or a folder."""
+    if path.is_file() or path.is_dir():
+        return
+    if path.is_symlink() and not path.exists():
+        raise FileNotFoundError(f"{path} is a link that leads nowhere")
+    if not path.exists():
+        raise FileNotFoundError(f"no such file or folder: {path}")
+    raise ValueError(
+        f"{path} must be a file or a folder, got a pipe, a socket or a device, which "
+        "cannot be read twice: write it to a file first"
+    )
+
+
+def _raise(error):
+    raise error
 
 
 def _refusal(file):

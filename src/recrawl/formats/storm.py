@@ -27,11 +27,12 @@ _FIELDS = fields(
     "$._source.url",
     "$._source.status",
     "$._source.nextFetchDate",
-    metadata=(
-        "$._source.metadata.lastprocesseddate[0]",
-        "$._source.metadata.signaturechangedate[0]",
-        "$._source.metadata.fetchinterval[0]",
-        '$._source.metadata."fetch%2estatuscode"[0]',
+    metadata="$._source.metadata",
+    keys=(
+        "lastprocesseddate",
+        "signaturechangedate",
+        "fetchinterval",
+        "fetch%2estatuscode",
     ),
 )
 # The status of an older fetch stays where the last one met no answer.
@@ -45,13 +46,15 @@ read as (
         f[1] as url,
         f[2] as name,
         time_of(f[3]) as next_fetch,
-        sound(time_of(m[1])) as processed,
-        sound(time_of(m[2])) as changed,
+        list_transform(m, lambda each: value_of(each ->> '$[0]')) as text,
+        sound(time_of(text[1])) as processed,
+        sound(time_of(text[2])) as changed,
         case
             when name = 'FETCH_ERROR' then 120
-            else coalesce(try_cast(m[3] as bigint), 1440)
+            when text[3] is null then 1440
+            else try_cast(text[3] as bigint)
         end as minutes,
-        try_cast(m[4] as integer) as code
+        try_cast(text[4] as integer) as code
     from fields
 )
 
@@ -59,9 +62,11 @@ select
     row,
     given,
     url,
-    case when name <> 'DISCOVERED' then coalesce(
-        processed, next_fetch - to_minutes(minutes)
-    ) end as last_fetch,
+    case
+        when name = 'DISCOVERED' then null
+        when text[1] is null then next_fetch - to_minutes(minutes)
+        else processed
+    end as last_fetch,
     changed as last_change,
     case
         when name = 'FETCHED' then code
@@ -75,9 +80,13 @@ select
         when name is null or name not in
                 ('FETCHED', 'REDIRECTION', 'FETCH_ERROR', 'ERROR')
             then 'whose status is unknown'
+        when last_fetch is null and text[1] is not null
+            then 'whose lastProcessedDate cannot be read'
         when last_fetch is null
-            then 'without lastProcessedDate and nextFetchDate'
+            then 'without lastProcessedDate, and nextFetchDate with its interval'
         when name = 'FETCH_ERROR' and status is null then {quoted(FAILED)}
+        when name = 'FETCHED' and last_change is null and text[2] is not null
+            then 'whose signatureChangeDate cannot be read'
         when name = 'FETCHED' and last_change is null
             then 'fetched once, or without signatureChangeDate in metadata.persist'
     end as reason

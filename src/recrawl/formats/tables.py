@@ -13,8 +13,8 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-import json
 import re
+import shlex
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,10 +24,10 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recrawl.database import pattern, quoted, run, sql
-from recrawl.formats.base import Format, beginning, unpacked
-from recrawl.formats.checking import Quotes, Utf8
-from recrawl.formats.pieces import fields, first_object
+from recrawl.database import assign, run, sql
+from recrawl.formats.base import Format, beginning, read_from, unpacked
+from recrawl.formats.checking import SHOWN, Quotes, Utf8
+from recrawl.formats.pieces import first_object
 from recrawl.tally import FAILED, Tally, warn
 from recrawl.types import PathLike
 
@@ -55,9 +55,25 @@ _DELIMITERS = ",;\t|"
 _NONE = "null", "DATE"
 _TEXTS = ("url", "importance", "host", "status", "digest", "etag")
 _TIMES = {"time": "t", "start": "start", "last_modified": "last_modified"}
-_OTHER_STATUS = {"http_status", "http_code", "status_code", "response_code"}
+_LINES = "lines(getvariable('file'))"
+# In the order of the macro `header_of`.
+_OURS = ("url", *_TIMES, "changed", *_TEXTS[1:])
+# Names that mean one of our columns, in letters and digits alone. They are not read,
+# for statuses that are words, for example, are none of HTTP, but they are named.
+_NEARLY = {
+    "status": "status|(http|response|return|result)code|^code$",
+    "changed": "^(has|is|was|page|content|body)changed?$",
+    "digest": "digest",
+    "etag": "etag",
+    "last_modified": "lastmod",
+    "importance": "importance",
+    "host": "^hostname$",
+}
 _MISFIT = "that do not fit the columns"
-_LONGEST = 1 << 20  # characters of the first line
+_MOST_LISTED = 50_000  # of them, in some 100 MB
+_LONGEST = 1 << 20  # characters of the names of all columns together
+# Excel's line before the names.
+_SEPARATOR = re.compile(rf'"?sep=([{_DELIMITERS}])"?\s*', re.IGNORECASE)
 
 
 class ColumnsWarning(UserWarning):
@@ -70,20 +86,19 @@ class ColumnsWarning(UserWarning):
 def _is_text(head, path):
     """Whether a file is a table in text, by its name or by our names in line 1."""
     text = head.removeprefix(codecs.BOM_UTF8).decode(errors="replace")
-    first = "".join(text.splitlines()[:1])
-    names = {_plain(name.strip('"')) for name in re.split(f"[{_DELIMITERS}]", first)}
+    names = {_plain(name) for name in _names(io.StringIO(text, newline=""))[0]}
     return _is_named(head, path, _TEXT_SUFFIXES) or names >= {*REQUIRED}
 
 
 def _is_named(head, path, suffixes):
     """Whether a file has a name of tables, and is no page of a server's error."""
-    named = path.name.removesuffix(".gz").endswith(suffixes)
+    named = path.name.lower().removesuffix(".gz").endswith(suffixes)
     return named and not head.lstrip().startswith(b"<")
 
 
 def _is_parquet(head, path):
     """Whether a file is a table in Parquet."""
-    return head.startswith(b"PAR1") or path.suffix == ".parquet"
+    return head.startswith(b"PAR1") or path.suffix.lower() == ".parquet"
 
 
 def _is_json(head, path):
@@ -106,6 +121,7 @@ def insert(
     columns: Mapping[str, str],
     tally: Tally,
     rows: tuple[int, ...] | None = None,
+    whole: Path | None = None,
 ) -> None:
     r"""Insert the rows of one table into the table ``crawl`` or ``fetches``.
 
@@ -118,7 +134,7 @@ def insert(
     number : int
         The file's number, written with each row.
     file : pathlib.Path
-        The file.
+        The file, which errors name.
     columns : mapping from str to str
         The column to take for some of ours.
     tally : Tally
@@ -126,11 +142,13 @@ def insert(
     rows : tuple of int, optional
         Of a file in Parquet, the first row to be inserted, from 0, and the row
         after the last; by default all rows are.
+    whole : pathlib.Path, optional
+        What is read: a copy without what is damaged, by default the file itself.
 
     Raises
     ------
     ValueError
-        The file lacks a required column.
+        The file lacks a required column, or no line of it is JSON.
 
     Examples
     --------
@@ -144,23 +162,25 @@ def insert(
     ...     connection.sql("select changed, reason from crawl order by t").fetchall()
     [(False, None), (False, 'whose changed is neither yes nor no')]
     """
-    theirs = {ours: _plain(name) for ours, name in columns.items()}
-    given = connection, number, file, theirs
-    kind = _kind(file)
+    given = connection, number, file, columns
+    kind, whole = _kind(file), whole or file
+    read_from(connection, whole)
     if kind == "parquet":
-        names, source = _parquet(connection, file)
+        names, source = _parquet(connection, whole)
         if rows is not None:  # DuckDB reads the row groups that hold them only
-            within = "where file_row_number >= {} and file_row_number < {}"
-            source += " " + within.format(*rows)
+            assign(connection, rows=rows)
+            source += (
+                " where file_row_number >= getvariable('rows')[1]"
+                " and file_row_number < getvariable('rows')[2]"
+            )
         _insert(*given, names, "file_row_number + 1", source)
     elif kind == "json":
         _insert(*given, *_json(connection, file))
-        line = f"lines({quoted(pattern(file))})"
         bad = "where trim(line) <> '' and not json_valid(line)"
-        bad = f"select n as line, line as given from {line} {bad}"
+        bad = f"select n as line, line as given from {_LINES} {bad}"
         _count(connection, number, file, "that are no JSON", bad, tally)
     else:
-        _insert_text(*given, tally)
+        _insert_text(*given, whole, tally)
 
 
 def _kind(file):
@@ -201,14 +221,14 @@ def check(file: Path, columns: Mapping[str, str]) -> Quotes | Utf8 | None:
     if kind != "text":
         return Utf8() if kind == "json" else None
     try:
-        names, delimiter = header(file)
+        names, delimiter, _ = header(file)
     except (EOFError, OSError, zlib.error):  # a damaged gzip file, which `mended` tells
         return None
     names, time = [_plain(name) for name in names], _plain(columns.get("time", "time"))
     return Quotes(delimiter, len(names), names.index(time)) if time in names else None
 
 
-def header(file: Path) -> tuple[list[str], str]:
+def header(file: Path) -> tuple[list[str], str, int]:
     """Find the names of columns of a table in text, and their delimiter.
 
     Parameters
@@ -221,7 +241,15 @@ def header(file: Path) -> tuple[list[str], str]:
     names : list of str
         As they stand in the first line.
     delimiter : str
-        The one of comma, semicolon, tab and bar that is there most often.
+        The one of comma, semicolon, tab and bar that is there most often, or
+        that a line ``sep=;`` before the names gives.
+    n_before : int
+        Number of lines before the names.
+
+    Raises
+    ------
+    ValueError
+        Names of more than 1,048,576 characters together, or 131,072 of one.
 
     Examples
     --------
@@ -230,21 +258,39 @@ def header(file: Path) -> tuple[list[str], str]:
     ...     file = Path(folder, "limits.csv")
     ...     _ = file.write_text("pattern;rate\\n")
     ...     header(file)
-    (['pattern', 'rate'], ';')
+    (['pattern', 'rate'], ';', 0)
     """
     text = {"encoding": "utf-8-sig", "errors": "replace", "newline": ""}
     with io.TextIOWrapper(unpacked(file), **text) as lines:
+        try:
+            return _names(lines)
+        except csv.Error as error:
+            raise ValueError(
+                f"{file} must have names of at most {_LONGEST:,} characters in its "
+                f"first line, and {csv.field_size_limit():,} each, got {error}"
+            ) from None
+
+
+def _names(lines):
+    """Find what `header` returns in the first lines of a text."""
+    line = lines.readline(_LONGEST)
+    if found := _SEPARATOR.fullmatch(line):
         line = lines.readline(_LONGEST)
-    delimiter = max(_DELIMITERS, key=line.count)
-    return next(csv.reader([line], delimiter=delimiter), []), delimiter
+    if len(line) == _LONGEST:
+        raise csv.Error(f"more: {line[:SHOWN]!r}")
+    delimiter = found[1] if found else max(_DELIMITERS, key=line.count)
+    names = next(csv.reader([line], delimiter=delimiter), [])
+    return names, delimiter, int(bool(found))
 
 
 def _plain(name):
-    """Name of a column without what does not distinguish it."""
-    return name.strip().lower()
+    """Name of a column without what does not distinguish it: Last-Modified is ours."""
+    return re.sub(r"[\s_.-]", "", name).lower()
 
 
-def selected(connection: Any, file: Path, names: tuple[str, ...]) -> str:
+def selected(
+    connection: Any, file: Path, names: tuple[str, ...], whole: Path | None = None
+) -> str:
     r"""SELECT of some columns of a table as text, in Parquet or in CSV and its kin.
 
     Parameters
@@ -252,13 +298,16 @@ def selected(connection: Any, file: Path, names: tuple[str, ...]) -> str:
     connection : duckdb.DuckDBPyConnection
         A database.
     file : pathlib.Path
-        The file.
+        The file, which errors name.
     names : tuple of str
         Names of columns; the last one may hold decimal commas.
+    whole : pathlib.Path, optional
+        As of `insert`.
 
     Returns
     -------
     str
+        It reads the file until the connection reads another one.
 
     Raises
     ------
@@ -279,63 +328,71 @@ def selected(connection: Any, file: Path, names: tuple[str, ...]) -> str:
     """
     if not file.is_file():
         raise FileNotFoundError(f"no such file: {file}")
+    whole = whole or file
+    read_from(connection, whole)
     if _is_parquet(beginning(file), file):
-        columns, source = _parquet(connection, file)
+        columns, source = _parquet(connection, whole)
     else:
-        columns, source = _text(file, names[-1])
-    found = {_plain(name): field for name, (field, _) in columns}
-    if missing := [name for name in names if name not in found]:
+        columns, source = _text(whole, names[-1])
+    found = {_plain(name): column for name, column in columns}
+    if missing := [name for name in names if _plain(name) not in found]:
         raise ValueError(
             f"{file} must be a table with the columns {' and '.join(names)}, "
             f"got one without {' and '.join(missing)}"
         )
-    fields = ", ".join(f"cast({found[name]} as varchar) as {name}" for name in names)
-    return f"select {fields} from {source}"
+    fields = (_decoded(name, *found[_plain(name)])[0] for name in names)
+    fields = (
+        f"cast({f} as varchar) as {n}" for f, n in zip(fields, names, strict=True)
+    )
+    return f"select {', '.join(fields)} from {source}"
 
 
 def _parquet(connection, file):
     """Columns of a Parquet file, ``(name, (SQL, type))``, and the SQL of its rows."""
     # keys in the names of folders would hide columns of the file
-    source = (
-        f"read_parquet({quoted(pattern(file))}, file_row_number = true, "
-        "hive_partitioning = false)"
-    )
-    found = [
-        ('"' + name.replace('"', '""') + '"', kind)
-        for name, kind, *_ in connection.execute(f"describe from {source}").fetchall()
-        if name != "file_row_number"
-    ]
+    source = "read_parquet(getvariable('file'), hive_partitioning = false)"
+    found = connection.execute(f"describe from {source}").fetchall()
+    columns = [(f"c{k}", kind) for k, (_, kind, *_) in enumerate(found)]
+    source += f" as numbered({', '.join(column for column, _ in columns)})"
     # DuckDB gives other names to columns whose names differ in case alone
-    return list(zip(pq.read_schema(file).names, found, strict=True)), source
+    return list(zip(pq.read_schema(file).names, columns, strict=True)), source
 
 
 def _text(file, weight, options="strict_mode = true"):
     """The same of a CSV or TSV file, in which one column may have decimal commas."""
-    names, delimiter = header(file)
+    names, delimiter, n_before = header(file)
     columns = [(name, (f"c{k}", "VARCHAR")) for k, name in enumerate(names)]
     for k, name in enumerate(names):
-        if _plain(name) == weight and delimiter in ";\t":
+        if _plain(name) == _plain(weight) and delimiter in ";\t":
             point = rf"regexp_replace(c{k}, '^\s*(\d+),(\d+)\s*$', '\1.\2')"
             columns[k] = name, (point, "VARCHAR")
     types = ", ".join(f"c{k}: 'varchar'" for k in range(len(names)))
     # DuckDB's guesses, of the dialect from the rows, fail where rows are bad
     return columns, (
-        f"read_csv({quoted(pattern(file))}, "
+        "read_csv(getvariable('file'), compression = getvariable('compression'), "
         f"auto_detect = false, header = true, delim = '{delimiter}', quote = '\"', "
-        f"escape = '\"', columns = {{{types}}}, hive_partitioning = false, {options})"
+        f"escape = '\"', columns = {{{types}}}, skip = {n_before}, "
+        f"hive_partitioning = false, {options})"
     )
 
 
 def _json(connection, file):
     """The same of JSON Lines, with the SQL of the row's number before its rows."""
-    lines = f"lines({quoted(pattern(file))})"
     # all keys: the first lines may lack some
-    keys = connection.execute(
-        f"select distinct unnest(try(json_keys(line))) as key from {lines} order by key"
-    ).fetchall()
-    columns = [(key, (f"f[{k}]", "VARCHAR")) for k, (key,) in enumerate(keys, 1)]
-    objects = fields(*(f"$.{json.dumps(key, ensure_ascii=False)}" for (key,) in keys))
-    objects = objects.replace("lines($file)", lines)
+    keys = "select distinct unnest(try(json_keys(line))) as key"
+    keys = connection.execute(f"{keys} from {_LINES} order by key").fetchall()
+    if not keys:
+        line = beginning(file)[:SHOWN].decode("utf-8", "replace").partition("\n")[0]
+        raise ValueError(
+            f"{file} must have one object of JSON a line, but no line is JSON; the "
+            f"first is {line!r}{_in_utf8(line)}"
+        )
+    # pointers of RFC 6901, in which two signs are written in another way
+    pointers = ["/" + k.replace("~", "~0").replace("/", "~1") for (k,) in keys]
+    assign(connection, pointers=pointers)
+    columns = [(key, (f"f[{k}]", "JSON")) for k, (key,) in enumerate(keys, 1)]
+    values = "try(json_extract_string(line, getvariable('pointers')))"
+    objects = f"select n as row, line as given, {values} as f from {_LINES}"
     return columns, "row", f"({objects}) where f is not null"
 
 
@@ -379,23 +436,55 @@ def times_as_numbers(file: Path, folder: PathLike) -> Path:
     return copy
 
 
-def _insert_text(connection, number, file, theirs, tally):
+def _insert_text(connection, number, file, theirs, whole, tally):
     """Insert the rows of a CSV or TSV file; count the lines that are none."""
     weight, row = theirs.get("importance", "importance"), "row_number() over ()"
     # Only the strict parser rejects rows with too many values, but it cannot
     # parse a file with line breaks of two kinds.
     for strict in (True, False):
-        options = f"store_rejects = true, strict_mode = {strict}"
-        columns, source = _text(file, weight, options)
+        options = f"strict_mode = {strict}"
         try:
+            n_misfits = _n_misfits(connection, whole, options)
+            listed = "store_rejects" if n_misfits is None else "ignore_errors"
+            columns, source = _text(whole, weight, f"{options}, {listed} = true")
             _insert(connection, number, file, theirs, columns, row, source)
+            for statement in connection.extract_statements(sql("leave_out_misnamed")):
+                connection.execute(statement, {"file": number})
             break
         except duckdb.InvalidInputException as error:
             if not strict or "invalid state" not in str(error):
                 raise
-    bad = "select line, any_value(error_message) as given from reject_errors group by 1"
+    if n_misfits is not None:
+        if n_misfits:
+            tally.add(_MISFIT, n_misfits, [(number, 0, file.name)])
+        return
+    bad = "select line, min(error_message) as given from reject_errors group by 1"
     _count(connection, number, file, _MISFIT, bad, tally)
     connection.execute("drop table reject_errors; drop table reject_scans")
+
+
+def _n_misfits(connection, file, options):
+    """Count the rows that do not fit the columns, if they are too many to be listed.
+
+    DuckDB needs 2 KB for each row that it lists, outside of its bounded memory.
+    """
+
+    def counted(source):
+        return connection.execute(f"select count(*) from {source}").fetchall()[0][0]
+
+    def n_rows(options):
+        _, source = _text(file, "", f"{options}, ignore_errors = true")
+        return counted(f"(select c0 from {source})")
+
+    try:
+        n_fit = n_rows(options)
+        n_lines = counted(f"{_LINES} where trim(line) <> ''")
+    except duckdb.Error:  # `_insert` raises it too, or one of the columns' names
+        return None
+    # lines inside of values are none, but they are fewer in most logs
+    if n_lines - n_fit <= _MOST_LISTED:
+        return None
+    return n_rows("strict_mode = false, null_padding = true, parallel = false") - n_fit
 
 
 def _count(connection, number, file, reason, query, tally):
@@ -410,32 +499,47 @@ def _count(connection, number, file, reason, query, tally):
 
 def _insert(connection, number, file, theirs, columns, row, source):
     """Insert the rows of a file whose columns, ``(SQL, type)``, have names."""
-    given = [_plain(name) for name, _ in columns]
-    _check_names(file, given, theirs)
-    columns = dict(zip(given, (column for _, column in columns), strict=True))
-    unread = sorted(_OTHER_STATUS & {*given} - {*theirs.values()})
-    if unread and theirs.get("status", "status") not in columns:
-        warn(
-            f"{file}: without a column status all fetches count as good; "
-            f"do you mean --column status={unread[0]}?",
-            ColumnsWarning,
-        )
-    names = (*_TEXTS, *_TIMES, "changed")
-    ours = {name: columns.get(theirs.get(name, name), _NONE) for name in names}
+    names = [name for name, _ in columns]
+    wanted = {ours: theirs.get(ours, ours) for ours in _OURS}
+    _check_names(file, names, theirs, wanted)
+    columns = {_plain(name): column for name, column in columns}
+    ours = {
+        name: _decoded(name, *columns.get(_plain(wanted[name]), _NONE))
+        for name in _OURS
+    }
     fields = [
-        f"coalesce(trim(cast({ours[name][0]} as varchar)), '') as {name}_text"
-        for name in _TEXTS
+        f"coalesce(value_of(trim(cast({ours[name][0]} as varchar))), '') as {name}_text"
+        for name in _TEXTS[1:]
     ]
+    # (a copy of all URLs would take memory)
+    fields.append(f"coalesce(trim(cast({ours['url'][0]} as varchar)), '') as url_text")
     fields += [f"{_time(*ours[name])} as {field}" for name, field in _TIMES.items()]
     fields.append(f"{_bit(*ours['changed'])} as changed")
     # as they stand, for rows that are shown: texts of all times take long
-    fields += [f"{ours[n][0]} as {n}_given" for n in ("time", "changed", "start")]
+    fields += [f"{ours[n][0]} as {n}_given" for n in (*_TIMES, "changed")]
     connection.execute(
         f"create or replace temp view fields as select {', '.join(fields)}, "
         f"{row} as row from {source}"
     )
-    query = "check_fetches" if ours["changed"] is _NONE else "check_rows"
-    run(connection, sql(query), file.name, file=number, failed=FAILED)
+    query = "check_rows" if _plain(wanted["changed"]) in columns else "check_fetches"
+    plain = {_plain(name): name.strip().lower() for name in names}
+    cells = {
+        "names": list(plain.values()),
+        "ours": [plain.get(_plain(name), "") for name in wanted.values()],
+    }
+    run(connection, sql(query), file.name, file=number, failed=FAILED, **cells)
+
+
+def _decoded(name, column, kind):
+    """SQL and type of a column of ours, with a text for bytes and short numbers."""
+    if kind == "BLOB":  # Parquet without the mark of text
+        other = f"hex({column})" if name == "digest" else "null"
+        return f"coalesce(try(decode({column})), {other})", "VARCHAR"
+    if kind == "FLOAT" and name in _TIMES:  # of seven digits
+        return f"format('{{:.6e}}', {column})", "VARCHAR"
+    if kind == "JSON" and name in _TIMES:
+        return f"as_written({column}, given)", "VARCHAR"
+    return column, kind
 
 
 def _bit(column, kind):
@@ -449,25 +553,47 @@ def _time(column, kind):
     """SQL of the microseconds since 1970 of a column, or null."""
     if kind.startswith(("TIMESTAMP", "DATE")):
         return f"epoch_us(try_cast({column} as timestamptz))"
-    return f"parse_time(trim(cast({column} as varchar)))"
+    if kind == "DOUBLE":
+        return f"parse_number({column})"
+    return f"parse_time(nullif(trim(cast({column} as varchar)), ''))"
 
 
-def _check_names(file, given, theirs):
+def _check_names(file, names, theirs, wanted):
     """Raise a ValueError if a required column is missing, or is there twice."""
-    known = (*REQUIRED, *SIGNALS, *OPTIONAL)
-    wanted = {ours: theirs.get(ours, ours) for ours in known}
+    given = [_plain(name) for name in names]
     for name in wanted.values():
-        if given.count(name) > 1:
+        if given.count(_plain(name)) > 1:
             raise ValueError(f"{file} must have one column {name!r}, got several")
-    needed = [wanted[name] for name in known if name in (*REQUIRED, *theirs)]
-    missing = [repr(name) for name in needed if name not in given]
-    signs = [wanted[name] for name in ("changed", *SIGNALS)]
-    if {*signs}.isdisjoint(given):
-        missing.append(f"{signs[0]!r} (or {', '.join(map(repr, signs[1:]))})")
+    unread = {ours for ours, name in wanted.items() if _plain(name) not in given}
+    needed = {*REQUIRED, *theirs} & unread
+    missing = [repr(name) for ours, name in wanted.items() if ours in needed]
+    signs = "changed", *SIGNALS
+    if unread.issuperset(signs):
+        others = ", ".join(repr(wanted[name]) for name in SIGNALS)
+        missing.append(f"{wanted['changed']!r} (or {others})")
     if missing:
-        names = ", ".join(given) or "none"
-        hint = "; its text must be in UTF-8" if "\ufffd" in names else ""
+        names = ", ".join(names) or "none"
         raise ValueError(
             f"{file} must have a column {' and '.join(missing)} in its first line, "
-            f"got {names}{hint}; --column OURS=THEIRS takes another one"
+            f"got {names}{_in_utf8(names)}; --column OURS=THEIRS takes another one"
         )
+    if "changed" not in unread:
+        unread -= {*SIGNALS}
+    taken = {_plain(name) for name in wanted.values()}
+    for ours in sorted(unread & _NEARLY.keys()):
+        nearly = re.compile(_NEARLY[ours])
+        for name in names:
+            if nearly.search(_plain(name)) and _plain(name) not in taken:
+                good = ", and all fetches count as good" if ours == "status" else ""
+                warn(
+                    f"{file}: the column {name!r} is not read{good}; do you mean "
+                    f"--column {ours}={shlex.quote(name)}?",
+                    ColumnsWarning,
+                )
+                break
+
+
+def _in_utf8(text):
+    """What to say of a text that seems to be in another encoding."""
+    hint = "; its text must be in UTF-8"
+    return hint if {"\ufffd", "\0"} & {*text} else ""

@@ -5,6 +5,9 @@ records response and revisit: time, status, digest, ETag and Last-Modified; no
 body is read. Of a file that is truncated or damaged, all records are used that
 are not.
 
+A body that was cut off (WARC-Truncated) has no digest of the page, and is left
+out; one that was cut at a length is compared with others that were.
+
 Pitfalls: a revisit with an identical digest refers to any earlier record with
 that content, so its digest is compared like any other; only "not modified by the
 server" is "unchanged". Some programs digest chunked bodies as they were sent, so
@@ -21,16 +24,33 @@ import zlib
 from collections import deque
 
 from recrawl.formats.base import Format, is_packed, members
-from recrawl.formats.captures import EMPTY, OTHER_METHOD
+from recrawl.formats.captures import CUT, CUT_PREFIX, EMPTY, OTHER_METHOD
 from recrawl.formats.records import LOST, batches
 
 __all__ = ["FORMATS"]
 
-_BLOCK = 1 << 16  # bytes that are read at a time; a head of HTTP is no longer
+_BLOCK = 1 << 16  # bytes that are read at a time
+_LONGEST_HEAD = 1 << 16  # bytes of the head of a record, and of that of HTTP in it
+_LENGTH = re.compile(r"\d{1,15}")  # of a record: below a million gigabytes
+_ENOUGH = 2000  # packed bytes that hold the first of a record
 _APART = 1000  # records between a request and its answer, at most
+_MOST_IDS = 10 * _APART  # of requests other than GET
+_HELD = 100  # records of a gzip member that is not checked yet
 _STATUS = re.compile(rb"HTTP/\S+ +(\d{3})\b")
 _OTHER = re.compile(rb"(?!GET )[A-Z]+ ")
 _IDS = ("warc-record-id", "warc-concurrent-to")
+_KEPT = {
+    *_IDS,
+    "content-length",
+    "warc-date",
+    "warc-payload-digest",
+    "warc-profile",
+    "warc-target-uri",
+    "warc-truncated",
+    "warc-type",
+    "etag",
+    "last-modified",
+}
 
 
 def _read(path, as_of):
@@ -39,15 +59,17 @@ def _read(path, as_of):
 
 def _rows(path):
     """Rows of the records of fetches, and of what is damaged among them."""
-    waiting, others = deque(), set()
+    waiting, others = deque(), {}
     with open(path, "rb") as file:
         records = _members(file) if is_packed(path) else _records(file)
         for number, (head, http) in enumerate(records, 1):
-            ids = {value for name, value in head if name in _IDS}
+            ids = {hash(value) for name, value in head if name in _IDS}
             head = dict(head)
             kind = head.get("warc-type")
             if kind == "request" and _OTHER.match(http):
-                others |= ids
+                others |= dict.fromkeys(ids)
+                while len(others) > _MOST_IDS:
+                    del others[next(iter(others))]
             elif kind in ("response", "revisit"):
                 waiting.append((ids, {"row": number} | _fetch(head, http)))
             elif kind == "damaged":
@@ -61,7 +83,8 @@ def _rows(path):
 
 def _judged(ids, row, others):
     """The row of a record, with the reason if its request was no GET."""
-    return row | {"reason": OTHER_METHOD} if ids & others else row
+    row.setdefault("given", f"{row.get('time')} {row.get('url')}")
+    return row | {"reason": OTHER_METHOD} if ids & others.keys() else row
 
 
 def _members(file):
@@ -71,11 +94,16 @@ def _members(file):
         held, damage = [], None
         try:
             for place, stream in members(file, start):
-                start = place
+                start, checked = place, False
                 yield from held  # the member before this one has been checked
                 held = []
                 for record in _records(stream):
                     held.append(record)
+                    if len(held) < _HELD:
+                        continue
+                    checked = checked or _check(file.name, start)
+                    yield from held
+                    held = []
         except zlib.error as error:
             held, damage = [], error
         except EOFError as error:  # what is whole before the end is used
@@ -86,13 +114,22 @@ def _members(file):
             yield _damaged(damage, start is None)
 
 
+def _check(path, start):
+    """Read a gzip member of many records, an error in which is raised, to its end."""
+    with open(path, "rb") as file, contextlib.suppress(EOFError):
+        _, stream = next(members(file, start))
+        while stream.read1(_BLOCK):
+            pass
+    return True
+
+
 def _next_member(file, start):
     """Where the next gzip member begins that begins with a record, or None."""
     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         while (start := data.find(b"\x1f\x8b\x08", start + 1)) >= 0:
             with contextlib.suppress(zlib.error):
                 inflate = zlib.decompressobj(wbits=31)
-                if inflate.decompress(data[start : start + _BLOCK], 5) == b"WARC/":
+                if inflate.decompress(data[start : start + _ENOUGH], 5) == b"WARC/":
                     return start
     return None
 
@@ -115,37 +152,66 @@ def _records(stream):
         if line.startswith(b"WARC/"):
             head = _lines(stream)
             body = stream.tell() if stream.seekable() else 0
-            length = dict(head).get("content-length", "")
-            n_bytes = int(length) if length.isdecimal() else 0
-            http = stream.read(min(n_bytes, _BLOCK))
-            if length and _skip(stream, n_bytes - len(http)):
-                yield head, http
+            length = dict(head or ()).get("content-length", "")
+            if head is None:
+                damage = f"its head must have at most {_LONGEST_HEAD:,} bytes"
+            elif not _LENGTH.fullmatch(length):
+                damage = f"its Content-Length must be a number, got {length!r}"
             else:
-                damage = "it is not whole"
+                http = stream.read(min(int(length), _LONGEST_HEAD))
+                if _skip(stream, int(length) - len(http)):
+                    yield head, http
+                else:
+                    damage = "it is not whole"
         elif line.strip():
             damage = "it does not begin behind the one before"
         if damage and stream.seekable():
             stream.seek(body)
-        line = stream.readline(_BLOCK)
-        while damage and line and not line.startswith(b"WARC/"):
-            line = stream.readline(_BLOCK)
+        line = _next_record(stream) if damage else stream.readline(_BLOCK)
         if damage:
             yield _damaged(damage, stream.seekable() and not line)
 
 
+def _next_record(stream):
+    """The next line that begins a record, or nothing.
+
+    What precedes it is not read by lines, as they may be many.
+    """
+    last = b"\n"
+    while block := stream.peek():
+        place = (last + block).find(b"\nWARC/")
+        if place >= 0:
+            stream.read(place + len(b"\nWARC/") - len(last))
+            return b"WARC/" + stream.readline(_BLOCK)
+        last = (last + stream.read(len(block)))[-len(b"\nWARC") :]
+    return b""
+
+
 def _lines(stream):
-    """Names, in small letters, and values of the lines before an empty one."""
-    found = []
+    """The lines before an empty one that are needed; None if these are too long.
+
+    Each is its name, in small letters, and its value.
+    """
+    found, n_bytes = [], 0
     while line := stream.readline(_BLOCK).decode("utf-8", "replace").strip():
+        n_bytes += len(line)
+        if n_bytes > _LONGEST_HEAD:
+            return None
         name, _, value = line.partition(":")
-        found.append((name.lower().strip(), value.strip()))
+        name = name.lower().strip()
+        if name in _KEPT:
+            found.append((name, value.strip()))
     return found
 
 
 def _skip(stream, n_bytes):
     """Go on by a number of bytes; whether there are as many."""
     if stream.seekable():
-        return stream.seek(n_bytes, os.SEEK_CUR) <= os.fstat(stream.fileno()).st_size
+        end = stream.tell() + n_bytes
+        whole = end <= os.fstat(stream.fileno()).st_size
+        if whole:
+            stream.seek(end)
+        return whole
     while n_bytes and (block := stream.read(min(n_bytes, _BLOCK))):
         n_bytes -= len(block)
     return n_bytes == 0
@@ -160,24 +226,30 @@ def _fetch(head, http):
     url, date = head.get("warc-target-uri", "").strip("<>"), head.get("warc-date", "")
     digest = head.get("warc-payload-digest")
     value = (digest or "").rpartition(":")[2].upper().rstrip("=")
+    # of a revisit, the record is cut, and not the body that it stands for
+    cut = None if revisit else head.get("warc-truncated", "").lower()
     # whatever its profile, a revisit with a digest is compared like others, and one
     # without is an answer that nothing changed
     profile = head.get("warc-profile", "")
     same = status == 304 or (
         revisit and ("server-not-modified" in profile or not value or value in EMPTY)
     )
+    if same:  # a digest of the body of a 304 is that of no body
+        digest = None
+    elif digest and cut:
+        digest = CUT_PREFIX + digest
     reason = None
     if not url.lower().startswith(("http://", "https://")):
         reason = "that are no web page (dns:, whois:)"
     elif not revisit and status is None:
         reason = "without the answer of a web server"
+    elif cut and cut != "length":
+        reason = CUT
     return {
         "url": url,
-        "given": f"{date} {url}",
         "time": date,
         "status": status,
-        # a digest of the body of a 304 is that of no body
-        "digest": digest if not same else None,
+        "digest": digest,
         "etag": answer.get("etag"),
         "last_modified": answer.get("last-modified"),
         "same": same or None,

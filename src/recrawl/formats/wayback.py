@@ -1,9 +1,9 @@
 r"""Answers of the Wayback CDX server: one line a capture.
 
 ``https://web.archive.org/cdx/search/cdx?url=example.org/&output=json`` gives one
-array of arrays, whose first one has the names; without ``output=json`` lines of
-seven fields come without names, and so other fields (``fl=``) are read from
-JSON only.
+array of arrays, whose first one has the names, broken into lines or not; without
+``output=json`` lines of seven fields come without names, and so other fields
+(``fl=``) are read from JSON only.
 
 Never use ``collapse=digest``, ``filter=statuscode:200`` or
 ``filter=mimetype:text/html``: the unchanged captures (warc/revisit) are then
@@ -13,38 +13,80 @@ come out high. Hosts are taken in lower case and without the ports :80 and :443,
 so that captures of one page stay together.
 """
 
+import json
 import re
 
+import pyarrow as pa
+
 from recrawl.formats import captures
-from recrawl.formats.base import Format
+from recrawl.formats.base import Format, unpacked
+from recrawl.formats.records import LONGEST, groups, macros
 
 __all__ = ["FORMATS"]
 
-# The server writes one inner array a line.
-_INNER = r"^\s*\[?\s*(\[.*?\])\s*[,\]]?\s*$"
-_JSON = captures.query(rf"""
-    with arrays as (
-        select
-            n as row,
-            line as given,
-            try(regexp_extract(line, '{_INNER}', 1)::json::varchar[]) as texts,
-            first(list_transform(texts, lambda name: lower(name))) over (order by n)
-                as l
-        from lines($file)
-        where line <> ''
-    )
+_BLOCK = 1 << 18  # bytes that are read at a time
+# An array of texts, not one of arrays. Nothing in it is looked at twice (*+).
+_ARRAY = re.compile(rb'\[[^\[\]"]*+(?:"(?:[^"\\]|\\.)*+"[^\[\]"]*+)*+\]', re.DOTALL)
+_BETWEEN = b"[], \t\r\n"
+_FIELDS = "urlkey", "timestamp", "original", "mimetype", "statuscode", "digest"
+_SCHEMA = pa.schema(
+    [("row", pa.int64()), ("given", pa.string()), ("f", pa.list_(pa.string()))]
+)
 
-    select
-        row,
-        given,
-        case when len(texts) = len(l) then list_transform(
-            ['urlkey', 'timestamp', 'original', 'mimetype', 'statuscode', 'digest'],
-            lambda name: texts[list_position(l, name)]
-        ) end as f
-    from arrays
-    -- without the names, and the empty row and the key where the list goes on
-    where row > 1 and (texts is null or len(texts) > 1)
-""")
+
+def _read(path, as_of):
+    rows = groups(_captures(_arrays(path)))
+    batches = (pa.RecordBatch.from_pylist(some, _SCHEMA) for some in rows)
+    cursor = macros()
+    cursor.register("answer", pa.RecordBatchReader.from_batches(_SCHEMA, batches))
+    return cursor.sql(captures.query("from answer")).to_arrow_reader()
+
+
+def _captures(arrays):
+    """Row, text and fields of each array but those of the names."""
+    names = None
+    for row, text in enumerate(arrays, 1):
+        texts = _texts(text)
+        if names is None and texts:
+            names = [name.lower() for name in texts]
+        # without the names, and the empty row and the key where the list goes on
+        if texts is not None and (len(texts) < 2 or [*map(str.lower, texts)] == names):
+            continue
+        fields = None
+        if texts is not None and len(texts) == len(names):
+            named = dict(zip(names, texts, strict=True))
+            fields = [named.get(name) for name in _FIELDS]
+        yield {"row": row, "given": text.decode("utf-8", "replace"), "f": fields}
+
+
+def _texts(array):
+    """The texts of an array in JSON, or None."""
+    try:
+        return ["" if text is None else str(text) for text in json.loads(array)]
+    except (ValueError, RecursionError):
+        return None
+
+
+def _arrays(path):
+    """Each array of texts, and what stands between two of them."""
+    rest = b""
+    with unpacked(path) as file:
+        while block := file.read(_BLOCK):
+            rest, end = rest + block, 0
+            for found in _ARRAY.finditer(rest):
+                yield from _junk(rest[end : found.start()])
+                yield found[0]
+                end = found.end()
+            rest = rest[end:]
+            if len(rest) > LONGEST:
+                yield from _junk(rest)
+                rest = b""
+    yield from _junk(rest)
+
+
+def _junk(text):
+    """A text, if it is more than what stands between two arrays."""
+    return [text] if text.strip(_BETWEEN) else []
 
 
 def _is_text(head, path):
@@ -68,6 +110,6 @@ FORMATS = (
         lambda head, path: bool(
             re.match(rb'\s*\[\s*(\[\s*"|(\[\s*\]\s*)?\]\s*$)', head)
         ),
-        _JSON,
+        read=_read,
     ),
 )

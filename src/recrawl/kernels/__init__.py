@@ -30,6 +30,11 @@ inlined = njit(cache=True, error_model="numpy", _nrt=False, forceinline=True)
 # kernel runs. Threads of our own over chunks would wait between loops as well.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
+# GNU OpenMP, on which numba runs several threads, ends a process whose parent has
+# used it, and a `multiprocessing.Pool` then waits for ever: in a fork of this process
+# one thread computes. Other processes of the pool have the other cores.
+_PROCESS = os.getpid()
+
 # Array size from which a second thread may save more than it costs. Of a pass over
 # pages that does little for each, two threads took up to 7 times as long as one at
 # 50,000 and 100,000 pages beside other work (measured).
@@ -50,7 +55,8 @@ def parallel(function):
 
     @functools.wraps(function)
     def kernel(*args):
-        return (threaded if get_num_threads() > 1 else alone)(*args)
+        in_threads = os.getpid() == _PROCESS and get_num_threads() > 1
+        return (threaded if in_threads else alone)(*args)
 
     kernel.py_func, kernel.alone = function, alone
     return kernel

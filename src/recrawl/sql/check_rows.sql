@@ -1,7 +1,8 @@
 -- Insert the rows of one file, of which the view `fields` gives the values, into
 -- the table `crawl`. A row with a value that cannot be used is kept
 -- there with the reason, to be counted and shown; see the macro `used`.
--- Parameters: $file, the file's number; $failed, the reason of failed fetches.
+-- Parameters: $file, the file's number; $failed, the reason of failed fetches;
+-- $names, of all columns of the file; $ours, those that hold our columns.
 
 -- CTEs used once are inlined: rows stream from the file into the table.
 insert into crawl by name
@@ -13,8 +14,7 @@ with parsed as (
         try_cast(status_text as integer) as status,
         -- with nothing to compare with, as at the first crawl of a page, a crawl
         -- begins an interval and ends none
-        changed is null and coalesce(trim(text_of(changed_given)), '') = ''
-            as begins
+        changed is null and is_nothing(text_of(changed_given)) as begins
     from fields
 ),
 
@@ -22,19 +22,26 @@ judged as (
     select
         *,
         case
-            when url <> '' and t is null
-                    and local_time(text_of(time_given)).known
-                then 'whose local time daylight saving skips or repeats'
+            when t is null then coalesce(
+                header_of([
+                    url_text, text_of(time_given), text_of(start_given),
+                    text_of(last_modified_given), text_of(changed_given),
+                    importance_text, host_text, status_text, digest_text, etag_text
+                ], $names, $ours),
+                case when is_nothing(url) then 'without a url' end,
+                unread(text_of(time_given))
+            )
+            when is_nothing(url) then 'without a url'
             when unusable(url, t) is not null then unusable(url, t)
             when status is null and status_text <> ''
                 then 'whose status is not a number'
             when failed(status) then $failed
             when changed is null and not begins
                 then 'whose changed is neither yes nor no'
-            when start is null and text_of(start_given) <> ''
+            when start is null and not is_nothing(text_of(start_given))
                 then 'whose start cannot be read'
             when not plausible(start)
-                then 'whose start is before 1990 or more than a year from now'
+                then 'whose start is before 1990 or more than a day from now'
             -- no interval: a crawl that only begins the next one
             when t < start or t = start and changed
                 then 'whose start is not before its time'
@@ -63,7 +70,7 @@ select
     row,
     reason,
     case when changed is null and used(reason)
-        then coalesce(trim(text_of(changed_given)), '')
+        then coalesce(value_of(text_of(changed_given)), '')
     end as refused,
     case when reason is not null then concat_ws(
         ',',

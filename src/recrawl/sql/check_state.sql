@@ -18,9 +18,9 @@ where
         and abs(lag) < 'inf' and lag_squares >= 0 and lag_squares < 'inf'
         and dispersion >= 0 and dispersion < 1e15
         and freedom >= 0 and freedom < 1e15
-        and plausible(coalesce(epoch_us(first_crawl), epoch_us(last_row)))
-        and plausible(coalesce(epoch_us(last_crawl), epoch_us(last_row)))
-        and plausible(epoch_us(last_row))
+        and sound(coalesce(first_crawl, last_row)) is not null
+        and sound(coalesce(last_crawl, last_row)) is not null
+        and sound(last_row) is not null
         and last_change is not null,
         false
     )

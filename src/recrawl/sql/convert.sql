@@ -13,4 +13,4 @@ select
     make_timestamptz(last_modified) as last_modified
 from crawl
 where used(reason) or reason = $failed
-order by url, t
+order by all

@@ -24,7 +24,7 @@ counted as (
 select sorted.*, coalesce(counted.n_signals, 0)::integer as n_signals
 from sorted
 left join counted using (i, t)
-order by sorted.i, sorted.t;
+order by sorted.i, sorted.t, sorted.start nulls first;
 
 drop table sorted;
 

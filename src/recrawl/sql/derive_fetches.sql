@@ -29,7 +29,11 @@ with usable as (
 counted as (
     select
         url,
-        mode(split_part(digest, ':', 1)) as algorithm,
+        -- of two that are as frequent, the later name (mode() takes either)
+        list_max(list_transform(
+            map_entries(histogram(split_part(digest, ':', 1))),
+            lambda each: {'n': each.value, 'name': each.key}
+        )).name as algorithm,
         count(tag) as n_tags,
         count(last_modified) as n_times,
         2 * count(modified) >= n_times and n_times > 0 as timed

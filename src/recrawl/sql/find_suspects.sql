@@ -7,7 +7,7 @@ from fetches
 where reason is null and digest is not null and coalesce(status, 200) <> 304
 group by host_of(url), digest
 having count(distinct url) >= 10
-order by 2 desc
+order by 2 desc, 1
 limit 1000;
 
 -- Dates that the server makes up when it answers.

@@ -26,5 +26,5 @@ from varied
 where plain <> url
 group by host
 having n_urls >= 10 and n_urls >= 2 * n_pages
-order by n_urls desc
+order by n_urls desc, host
 limit 1000

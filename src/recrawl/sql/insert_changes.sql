@@ -14,7 +14,7 @@ select
         unusable(url, epoch_us(stop)),
         case
             when not plausible(epoch_us(start)) or not plausible(epoch_us(time))
-                then 'whose time is before 1990 or more than a year from now'
+                then 'whose time is before 1990 or more than a day from now'
             when not coalesce(epoch_us(start) < epoch_us(stop), false)
                 then 'whose window does not end after it begins'
         end

@@ -15,7 +15,7 @@ select
         unusable(url, t),
         case
             when not plausible(epoch_us(start))
-                then 'whose start is before 1990 or more than a year from now'
+                then 'whose start is before 1990 or more than a day from now'
             when not coalesce(epoch_us(start) < t, false)
                 then 'whose start is not before its time'
         end

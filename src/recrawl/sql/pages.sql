@@ -2,7 +2,8 @@
 -- nothing to do with what the pages are: that of a hash of their URLs. So the
 -- first pages are a random sample, and ranges of the hash are shares of the log.
 -- Parameters: $failed, the reason of failed fetches, and $incomparable, those of
--- fetches without their page's signal, which tell that there is such a page.
+-- fetches without their page's signal, which tell that there is such a page; $known,
+-- the reason of rows that the state has counted.
 
 create table page as
 with fetched as (
@@ -24,8 +25,12 @@ with fetched as (
         make_timestamptz(max(t) filter (used(reason))) as last_crawl,
         make_timestamptz(max(t)) as last_row,
         (max(2 * t + coalesce(status in (404, 410), false)::int) & 1) = 1 as gone,
-        -- what the last bit was derived from
-        arg_max(signal, t) filter (signal is not null) as signal,
+        -- what the last bit was derived from, of rows at one time the last one:
+        -- 64 bits for the file and the row, as above
+        arg_max(
+            signal,
+            t::hugeint * 18446744073709551616 + file::hugeint * 1099511627776 + row
+        ) filter (signal is not null) as signal,
         count(*) filter (used(reason)) as n_rows,
         count(*) filter (reason = $failed) as n_failed,
         count(*) filter (list_contains($incomparable, reason)) as n_incomparable
@@ -59,6 +64,9 @@ merged as (
         coalesce(state.lag_squares, 0) as lag_squares,
         coalesce(state.dispersion, 1) as dispersion,
         coalesce(state.freedom, 0) as freedom,
+        fetched.url is not null
+            or url in (select crawl.url from crawl where reason = $known) as in_log,
+        state.url is not null as in_state,
         -- memory that a batch needs for the page, in crawls
         1 + coalesce(n_rows, 0) + coalesce(list_sum(state.n), 0) as size
     from fetched

@@ -4,20 +4,26 @@
 create table signal as
 with read_rows as (
     select
-        trim(url) as url,
-        parse_time(trim(time)) as t,
+        value_of(trim(url)) as url,
+        trim(time) as text,
+        parse_time(text) as t,
         row_number() over () as row
     from signals_text
 ),
 
 judged as (
-    select *, unusable(url, t) as reason
+    select
+        *,
+        case
+            when url is not null and t is null then unread(coalesce(text, ''))
+            else unusable(url, t)
+        end as reason
     from read_rows
 )
 
 select
     *,
     reason is null
-        and t - lag(t) over (partition by url, reason order by t) <= 60000000
+        and t - lag(t) over (partition by url, reason order by t, row) <= 60000000
         as repeated
 from judged

@@ -25,5 +25,7 @@ select
     lag_squares,
     dispersion,
     freedom
-from read_parquet($state, file_row_number = true, hive_partitioning = false)
+from read_parquet(
+    $state, binary_as_string = true, file_row_number = true, hive_partitioning = false
+)
 where file_row_number >= $first and file_row_number < $end

@@ -107,9 +107,31 @@ create macro used(reason) as
 
 create macro text_of(value) as coalesce(trim(cast(value as varchar)), '');
 
+-- Whether a text is one of the words that programs write where nothing is known:
+-- databases, spreadsheets, R, pandas, Java, Python, JavaScript. A host that has such a
+-- name keeps it, because without a host that of the URL counts.
+create macro is_nothing(text) as
+    regexp_full_match(
+        text,
+        '(?i)|--?|\.|\\n|n\.a\.|-nan|[<(#[]?(na|n/a|nan|nat|null|none|nil|undefined)[])>!]?'
+    );
+
+create macro value_of(text) as case when not is_nothing(text) then text end;
+
 create macro weight_of(text) as
     case when try_cast(text as double) >= 0 and try_cast(text as double) < 'inf'
         then try_cast(text as double)
+    end;
+
+-- Why a row is none whose cells are names of columns, or null. Files that were joined,
+-- and tables to which a crawler has appended, have such rows, perhaps with a mark of
+-- the order of bytes.
+create macro header_of(cells, names, ours) as
+    case
+        when list_transform(cells, lambda cell: lower(ltrim(cell, chr(65279)))) = ours
+            then 'that repeat the names of columns'
+        when len(list_filter(cells, lambda cell: list_contains(names, lower(cell)))) > 1
+            then 'that name other columns'
     end;
 
 create macro parse_changed(text) as
@@ -126,18 +148,60 @@ create macro parse_changed(text) as
             then false
     end;
 
--- Microseconds since 1970, of a number since 1970 whose size tells its unit:
+-- Microseconds in the unit of a number since 1970, whose size tells the unit:
 -- below 1e11 it is in seconds (until the year 5138), below 1e14 in
 -- milliseconds (from 1973 on), below 1e17 in microseconds, else in nanoseconds.
--- Times before 1990 or more than a year from now are refused later, so that any
+-- Times before 1990 or more than a day from now are refused later, so that any
 -- limit from 2e9 to 6e11, and the same a thousand times over, reads alike.
-create macro parse_number(number) as
-    try_cast(round(number * case
+create macro unit_of(number) as
+    case
         when abs(number) < 1e11 then 1e6
         when abs(number) < 1e14 then 1e3
         when abs(number) < 1e17 then 1.0
         when abs(number) < 1e308 then 1e-3
-    end) as bigint);
+    end;
+
+create macro parse_number(number) as
+    try_cast(round(number * unit_of(number)) as bigint);
+
+-- A number, perhaps with a decimal comma.
+create macro number_of(text) as try_cast(replace(text, ',', '.') as double);
+
+-- Whether the last digit of a number with an exponent is worth more than a second,
+-- as spreadsheets write times: 1.79E+12 may be any time of four months.
+create macro lost_digits(text) as
+    case
+        when contains(lower(text), 'e') then list_transform(
+            [regexp_extract(
+                text, '^[0-9]+(?:[.,]([0-9]*))?[eE]\+?([0-9]+)$', ['decimals', 'power']
+            )],
+            lambda part: coalesce(
+                pow(10, try_cast(part.power as integer) - length(part.decimals))
+                    * unit_of(number_of(text)) > 1e6,
+                false
+            )
+        )[1]
+        else false
+    end;
+
+create macro parse_decimal(text) as
+    case when number_of(text) is not null then
+        case when not lost_digits(text) then parse_number(number_of(text)) end
+    end;
+
+-- The number of a line of JSON as it stands there, if DuckDB has written it without
+-- its exponent.
+create macro as_written(text, line) as
+    case
+        when text like '%0.0' then coalesce(
+            list_filter(
+                regexp_extract_all(line, '[0-9][0-9.]*[eE]\+?[0-9]+'),
+                lambda written: try_cast(written as double) = try_cast(text as double)
+            )[1],
+            text
+        )
+        else text
+    end;
 
 -- Digits of a date and time without separators. As a number since 1970, 8 digits
 -- would be before 1974, 17 after 2286, and 14 milliseconds after 2286.
@@ -174,118 +238,140 @@ create macro parse_plain(text) as
 -- lambda in the macros that follow: times in other forms would take five times as
 -- long, and those in common forms too.
 
--- A time on the clocks of a place, such as 2026-10-01 08:12:08 Europe/Berlin: whether
--- place and time are known, and all moments at which the clocks show it. There is
--- none where the clocks are put forward over it, and there are two where they are
--- put back, by an hour or half an hour.
-create macro local_time(text) as
+-- A text in which the date comes first, in the order day, month and year if it is in
+-- words, without the day of the week, brackets around all, commas, and "at":
+-- Sat Aug  1 00:00:00 CEST 2026 becomes 1 Aug 2026 00:00:00 CEST.
+create macro tidied(text) as
+    regexp_replace(
+        regexp_replace(
+            text,
+            '^\[?(?:(?i:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*(?:[.,]| ) *)?|,?( )(?:(?:@|at) | )*|\]$',
+            '\1',
+            'g'
+        ),
+        '^([A-Za-z]{3,9})\.? (\d\d?)(?:st|nd|rd|th)? (?:(\d\d?:.*) )?(\d{4}\b)',
+        '\2 \1 \4 \3'
+    );
+
+-- The day of a date: in words, in numbers, of the week or the day of a year. Two
+-- digits of a year are tried before four. Days come first where dots part them; with
+-- slashes nothing tells day from month. DuckDB counts weeks and days that a year does
+-- not have on into the next one.
+create macro day_of(date) as
+    case
+        when regexp_matches(date, '[A-VX-Za-z]') then try_strptime(
+            regexp_replace(date, '[a-z]*[-/. ]+([A-Za-z]+)[-/. ]+', ' \1 '),
+            ['%d %b %y', '%d %b %Y', '%d %B %y', '%d %B %Y']
+        )
+        when regexp_matches(date, 'W|^\d{4}-?\d{3}$') then list_filter(
+            [try_strptime(replace(date, '-', ''), ['%GW%V%u', '%Y%j'])],
+            lambda day: replace(date, '-', '')
+                in (strftime(day, '%GW%V%u'), strftime(day, '%Y%j'))
+        )[1]
+        else try_strptime(
+            date,
+            ['%Y-%m-%d', '%Y%m%d', '%Y/%m/%d', '%Y.%m.%d', '%d.%m.%Y', '%Y-%m']
+        )
+    end;
+
+-- Microseconds since midnight.
+create macro time_of_day(clock) as
     list_transform(
         [regexp_extract(
-            text,
-            '^(\d{4}[-/]\d\d?[-/]\d\d?[T ]\d\d?:\d\d(?::\d\d(?:\.\d+)?)?)'
-            ' ([A-Z][a-z]+/[A-Za-z/_]+)$',
-            ['clock', 'zone']
+            upper(clock),
+            '^(\d\d?)(?::?(\d\d)(?::?(\d\d)([.,]\d+)?)?)?(?: ?([AP])\.?M\.?)?$',
+            ['hour', 'minute', 'second', 'fraction', 'half']
+        )],
+        lambda part: epoch_us(try_cast(concat(
+            case
+                when part.half = '' then part.hour
+                when try_cast(part.hour as integer) between 1 and 12 then cast(
+                    try_cast(part.hour as integer) % 12 + if(part.half = 'P', 12, 0)
+                    as varchar
+                )
+            end,
+            ':', coalesce(nullif(part.minute, ''), '00'),
+            ':', coalesce(nullif(part.second, ''), '00'),
+            replace(part.fraction, ',', '.')
+        ) as time))
+    )[1];
+
+-- Minutes by which a zone is before UTC: an offset, perhaps behind UTC or GMT and
+-- before a name, or one of the names that mean one offset each, those of RFC 822 and of
+-- central Europe. Others, such as BST or IST, stand for several. A null if not known.
+create macro minutes_of(zone) as
+    list_transform(
+        [regexp_extract(
+            upper(zone),
+            '^ ?([A-Z]{0,4}) ?(?:([+-]\d\d?)(?::?([0-5]\d))?)?(?: [A-Z]{1,5}| M=.*| \(.*\)|\[.*)*$',
+            ['name', 'hours', 'minutes']
+        )],
+        lambda part: case
+            when zone = '' then 0
+            when part.hours = '' then map {
+                'UT': 0, 'UTC': 0, 'GMT': 0, 'Z': 0, 'EST': -300, 'EDT': -240,
+                'CST': -360, 'CDT': -300, 'MST': -420, 'MDT': -360, 'PST': -480,
+                'PDT': -420, 'CET': 60, 'CEST': 120
+            }[part.name]
+            when part.name in ('UT', 'UTC', 'GMT')
+                    or part.name = '' and length(part.hours) = 3
+                then nullif(
+                    least(try_cast(part.hours[2:] as integer) * 60
+                        + coalesce(try_cast(part.minutes as integer), 0), 841),
+                    841
+                ) * if(part.hours[1] = '-', -1, 1)
+        end
+    )[1];
+
+-- The name of a place whose clocks show a time, such as [Europe/Berlin]; or empty.
+create macro place_of(zone) as
+    regexp_extract(zone, '^(?: |\[!?)([A-Za-z]+(?:/[A-Za-z0-9_+-]+)+)(?:\].*)?$', 1);
+
+-- All moments at which the clocks of a place show a time: none where they are put
+-- forward over it, two where they are put back, by an hour or half an hour.
+create macro moments_at(clock, place) as
+    list_filter(
+        list_transform(
+            [-60, -30, 0, 30, 60],
+            lambda minutes: try_cast(concat(clock, ' ', place) as timestamptz)
+                + minutes * interval 1 minute
+        ),
+        lambda moment: case when moment is not null
+            then timezone(place, moment) = clock
+        end
+    );
+
+-- What a text says in any other form: the time on a clock, and the zone behind it.
+create macro clock_of(text) as
+    list_transform(
+        [regexp_extract(
+            tidied(text),
+            '^(\d\d?[a-z]{0,2}[-/. ]+[A-Za-z]{3,9}[-/. ]+(?:\d{4}|\d\d)\b'
+            '|\d{4}[\dW./-]*\d|\d\d?\.\d\d?\.\d{4})'
+            '(?:(?:[Tt:]| +)(\d[\d:.,]*(?: ?[AaPp]\.?[Mm]\b\.?)?)(.*))? *$',
+            ['date', 'clock', 'zone']
         )],
         lambda part: {
-            known: part.zone <> '' and try_cast(text as timestamptz) is not null,
-            moments: list_filter(
-                list_transform(
-                    [-60, -30, 0, 30, 60],
-                    lambda minutes: try_cast(if(part.zone <> '', text, null) as timestamptz)
-                        + minutes * interval 1 minute
-                ),
-                lambda moment: case when part.zone <> '' and moment is not null
-                    then timezone(part.zone, moment) = try_cast(part.clock as timestamp)
-                end
-            )
+            clock: make_timestamp(epoch_us(day_of(part.date)) + case
+                when part.clock = '' then 0
+                else time_of_day(part.clock)
+            end),
+            zone: part.zone
         }
     )[1];
 
-create macro parse_local(text) as
+create macro parse_other(text) as
     list_transform(
-        [local_time(text)],
+        [clock_of(text)],
         lambda found: case
-            when len(found.moments) = 1 then epoch_us(found.moments[1])
+            when found.clock is null then null
+            when place_of(found.zone) = ''
+                then epoch_us(found.clock - to_minutes(minutes_of(found.zone)))
+            else list_transform(
+                [moments_at(found.clock, place_of(found.zone))],
+                lambda moments: case when len(moments) = 1 then epoch_us(moments[1]) end
+            )[1]
         end
-    )[1];
-
--- Other forms of ISO 8601: basic, in hours, with a comma, with a space before the
--- offset; year and month, or year, week and day.
-create macro parse_iso(text) as
-    coalesce(
-        epoch_us(case
-            when text like '____-__' then try_strptime(text, '%Y-%m')
-            when text like '____%W%' then try_strptime(text, ['%G-W%V-%u', '%GW%V%u'])
-        end),
-        epoch_us(try_cast(list_transform(
-            [regexp_extract(
-                upper(text),
-                '^(\d{4})-?(\d\d)-?(\d\d)[T ](\d\d)(?::?(\d\d)(?::?(\d\d)([.,]\d+)?)?)?'
-                ' ?(Z|[+-](?:0\d|1[0-3])(?::?[0-5]\d)?|[+-]14(?::?00)?)?$',
-                ['y', 'm', 'd', 'hour', 'minute', 'second', 'fraction', 'zone']
-            )],
-            lambda part: concat(
-                part.y, '-', part.m, '-', part.d, ' ', part.hour, ':',
-                coalesce(nullif(part.minute, ''), '00'), ':',
-                coalesce(nullif(part.second, ''), '00'),
-                replace(part.fraction, ',', '.'), part.zone
-            )
-        )[1] as timestamptz))
-    );
-
--- The offset of a name of a time zone: those of RFC 822, which mean one offset
--- each, and of central Europe; a null for others.
-create macro offset_of(zone) as
-    map {
-        'UT': '+0000', 'UTC': '+0000', 'GMT': '+0000', 'Z': '+0000',
-        'EST': '-0500', 'EDT': '-0400', 'CST': '-0600', 'CDT': '-0500',
-        'MST': '-0700', 'MDT': '-0600', 'PST': '-0800', 'PDT': '-0700',
-        'CET': '+0100', 'CEST': '+0200'
-    }[zone];
-
--- A time with an offset for the name of its time zone; null if that name is not
--- known.
-create macro in_numbers(text) as
-    list_transform(
-        [regexp_extract(
-            text, '^(.*?)(?: ([A-Z]{1,4}))?( [0-9]{4})?$', ['time', 'zone', 'year']
-        )],
-        lambda part: case part.zone
-            when '' then part.time || part.year
-            else part.time || ' ' || offset_of(part.zone) || part.year
-        end
-    )[1];
-
--- Times in words: of HTTP in its three forms, of mail (RFC 822), of Java's Date and
--- C's ctime, of web servers' logs. Two digits of a year are tried before four. Days
--- come first where dots part them; with slashes nothing tells day from month.
--- DuckDB takes the offset of the row before for a form without one, if forms with
--- and without are in one list.
-create macro parse_words(text) as
-    list_transform(
-        [in_numbers(regexp_replace(
-            text,
-            '^(?:(?i)(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*(?:,| ) *)|[][]| \([A-Za-z ]+\)$|( ) +',
-            '\1',
-            'g'
-        ))],
-        lambda plain: coalesce(
-            epoch_us(try_strptime(case
-                when not regexp_matches(plain, ' [+-](1[5-9]|[2-9]\d)\d\d') then plain
-            end, [
-                '%d %b %y %H:%M:%S %z', '%d %b %Y %H:%M:%S %z',
-                '%d %b %y %H:%M %z', '%d %b %Y %H:%M %z',
-                '%d-%b-%y %H:%M:%S %z', '%d-%b-%Y %H:%M:%S %z',
-                '%d %B %Y %H:%M:%S %z',
-                '%b %d %H:%M:%S %z %Y', '%d/%b/%Y:%H:%M:%S %z'
-            ])),
-            -- without an offset it takes words such as infinity, too
-            epoch_us(case when plain[-1] between '0' and '9' then try_strptime(plain, [
-                '%b %d %H:%M:%S %Y', '%b %d, %Y', '%B %d, %Y',
-                '%d %b %Y %H:%M:%S', '%d %b %Y %H:%M', '%d %b %Y', '%d %B %Y',
-                '%d.%m.%Y %H:%M:%S', '%d.%m.%Y %H:%M', '%d.%m.%Y'
-            ]) end)
-        )
     )[1];
 
 -- A time given as text, in microseconds since 1970. Each reading is tried where
@@ -293,31 +379,36 @@ create macro parse_words(text) as
 create macro parse_time(text) as
     coalesce(
         parse_digits(text),
-        parse_number(try_cast(text as double)),
+        parse_decimal(text),
         parse_common(text),
         parse_plain(text),
-        parse_words(text),
-        parse_local(text),
-        parse_iso(text)
+        parse_other(text)
     );
 
 -- The same with a time zone.
 create macro time_of(text) as try(make_timestamptz(parse_time(trim(text))));
 
--- Times must be from 1990, before the first page of the Web, to a year from now, or
--- from the time at which the log was downloaded, if it is given: others are misread,
--- or stand for none (1970, the year 0).
-create macro plausible(t) as
+-- Whether a time is from 1990, before the first page of the Web, to so many
+-- microseconds after now, or after `--as-of`, if it is given: others are misread, or
+-- stand for none (1970, the year 0).
+create macro within(t, ahead) as
     t between epoch_us(timestamp '1990-01-01')
-        and epoch_us(coalesce(getvariable('as_of')::timestamptz, now())) + 31622400000000;
+        and epoch_us(coalesce(getvariable('as_of')::timestamptz, now())) + ahead;
 
--- A time with a time zone, if it is plausible. The macro's argument, often the long
+-- A crawl cannot be later than now. A day more than that is the fault of a time zone;
+-- a clock that is ahead by more would keep its pages from being crawled for as long.
+create macro plausible(t) as within(t, 86400000000);
+
+-- A time with a time zone, if it is at most a year ahead, as dates that pages, servers
+-- and crawlers give may be. The macro's argument, often the long
 -- expression of `time_of`, is written into the query for each use: with a lambda that
 -- is once, and the query is planned in less than half of the time.
 create macro sound(time) as
     list_transform(
         [time],
-        lambda moment: case when plausible(epoch_us(moment)) then moment end
+        lambda moment: case
+            when within(epoch_us(moment), 31622400000000) then moment
+        end
     )[1];
 
 -- Whether a fetch gave no page: a status that is neither 2xx nor 304.
@@ -330,8 +421,23 @@ create macro unusable(url, t) as
         when coalesce(url, '') = '' then 'without a url'
         when t is null then 'whose time cannot be read'
         when not plausible(t)
-            then 'whose time is before 1990 or more than a year from now'
+            then 'whose time is before 1990 or more than a day from now'
     end;
+
+-- Why a time cannot be read, if more is known than that.
+create macro unread(text) as
+    list_transform(
+        [clock_of(text)],
+        lambda found: case
+            when lost_digits(text)
+                then 'whose time has lost its digits, as 1.79E+12 of a spreadsheet has'
+            when place_of(found.zone) <> '' and try_cast(
+                concat(found.clock, ' ', place_of(found.zone)) as timestamptz
+            ) is not null
+                then 'whose local time daylight saving skips or repeats'
+            else 'whose time cannot be read'
+        end
+    )[1];
 
 -- How an implausible time was read, to be shown behind the row as given.
 create macro reading_of(t) as
@@ -342,11 +448,13 @@ create macro reading_of(t) as
         else ''
     end;
 
--- Number of a line, and its text, of a text file that may be gzipped.
+-- Number of a line, and its text, of a text file. `base.read_from` sets the variable,
+-- and that of the file's name: lines(getvariable('file')).
 create macro lines(file) as table
     select row_number() over () as n, line
     from read_csv(
         file,
+        compression = getvariable('compression'),
         auto_detect = false,
         columns = {line: 'varchar'},
         delim = '\x01',

@@ -5,4 +5,4 @@ select json_merge_patch(item, json_object(
 ))
 from plan
 join item using (url)
-order by row
+order by row, item

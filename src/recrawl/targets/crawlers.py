@@ -37,6 +37,12 @@ class Crawler:
         The time by which pages are due that are written, if no other is given.
     pauses : bool
         Whether it takes pages that are never to be crawled.
+    names : str
+        Regular expression of the names of files that it does not ignore.
+    rule : str
+        The same in words.
+    unpacks : bool
+        Whether it unpacks a file whose name ends in .gz.
     """
 
     apply: str
@@ -46,6 +52,9 @@ class Crawler:
     head: str = ""
     until: str | None = None
     pauses: bool = False
+    names: str = ".*"
+    rule: str = ""
+    unpacks: bool = False
 
 
 CRAWLERS = {
@@ -56,6 +65,9 @@ CRAWLERS = {
         "mkdir SEEDDIR && cp {file} SEEDDIR && "
         "bin/nutch inject crawl/crawldb SEEDDIR -update -noFilter -noNormalize",
         unfit=_CONTROL,
+        names=r"[^._].*",
+        rule="must not begin with . or _, for Hadoop ignores such files",
+        unpacks=True,
     ),
     "storm": Crawler(
         "split -l 10000 {file} bulk. && for part in bulk.*; do curl -s "
@@ -68,8 +80,16 @@ CRAWLERS = {
     "frontier": Crawler(
         "java -jar urlfrontier-client-2.6.jar PutURLs -f {file}",
         exported="the lines that DumpURLs of URLFrontier wrote",
+        unpacks=True,
     ),
-    "heritrix": Crawler("mv {file} JOB/action/", unfit=rf"{_CONTROL}| ", until="now"),
+    "heritrix": Crawler(
+        "mv {file} JOB/action/",
+        unfit=rf"{_CONTROL}| ",
+        until="now",
+        names=r".*\.force(\.gz)?",
+        rule="must end in .force or .force.gz, for Heritrix does nothing else with it",
+        unpacks=True,
+    ),
     "changedetection": Crawler(
         "API_KEY=... sh {file}",
         exported="the folder of changedetection.io's datastore",

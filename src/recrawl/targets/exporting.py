@@ -1,5 +1,6 @@
 """Export of a schedule: what is checked, read, left out and written."""
 
+import re
 import shlex
 import time
 import warnings
@@ -8,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from paperlib.errors import ArgumentError
 from recrawl.database import database, first_line, pattern, sql
-from recrawl.files import replacing
-from recrawl.output import check_output, check_pages, opened
+from recrawl.files import named, replacing
+from recrawl.output import check_output, check_pages, opened, sound
 from recrawl.targets.crawlers import CRAWLERS, TARGETS
 from recrawl.types import PathLike
 from recrawl.units import counted, in_utc
@@ -23,6 +25,11 @@ _MEMORY = "1GiB"
 _COLUMNS = ("url", "crawl_rate", "due")
 _BATCH = 10_000  # rows in memory at a time
 _SHOWN = 3  # URLs named in a warning
+# Endings of names by which readers unpack a file, or take it for a table.
+_PROMISES = re.compile(
+    r"\.(gz|tgz|bz2|xz|lzma|zst|zip|7z|br|z|lz4|snappy|deflate|lzo|parquet|csv|tsv)$",
+    re.IGNORECASE,
+)
 _FOREVER = 365_000 * 86_400.0  # seconds; `scheduling` gives no due time beyond it
 
 
@@ -46,7 +53,8 @@ def export(
     schedule : path
         Parquet file that `schedule` wrote: url, crawl_rate (1/day) and due.
     output : path
-        The file to write.
+        The file to write, gzipped if its name ends in .gz, which crawlers that do
+        not unpack it refuse.
     to : str
         The crawler, one of `TARGETS`: "jsonl" (url, due, interval_s a line, and
         signal_s with thresholds: the time that one signal counts for),
@@ -80,7 +88,8 @@ def export(
         The output cannot be written; what was there before is left as it was.
     ValueError
         An unknown crawler, no time, an export that is missing, not wanted or
-        of another format, or a schedule that is none.
+        of another format, a schedule that is none, or an output whose name the
+        crawler ignores or takes for another kind of file.
 
     Warns
     -----
@@ -117,22 +126,27 @@ def export(
     with database(_MEMORY) as (connection, _):
         parameters = {"schedule": pattern(schedule), "until": until, "now": now}
         parameters |= {"unfit": crawler.unfit, "forever": _FOREVER}
-        connection.execute(sql("read_plan"), parameters)
+        with sound(schedule):
+            connection.execute(sql("read_plan"), parameters)
         connection.execute(sql("plan"))
         if crawler.exported:
             _read_items(connection, to, exported)
         left_out, n_never = _left_out(connection, crawler)
         n, rows = 0, connection.execute(sql(f"to_{to}"))
-        with replacing(output, force) as temporary, open(temporary, "wb") as file:
+        packed = "gzip" if str(output).endswith(".gz") else None
+        with (
+            replacing(output, force) as temporary,
+            named(temporary),
+            pa.output_stream(temporary, compression=packed) as file,
+        ):
             file.write(crawler.head.encode())
             while batch := rows.fetchmany(_BATCH):
-                file.writelines(f"{line}\n".encode() for (line,) in batch)
+                file.write("".join(f"{line}\n" for (line,) in batch).encode())
                 n += len(batch)
     if left_out:
         message = f"pages left out of {output}: {'; '.join(left_out)}"
         warnings.warn(message, ExportWarning, stacklevel=2)
-    n_pages = n // 2 if to == "storm" else n  # two lines a page
-    said = [f"{counted(n_pages, 'page')}; next:"]
+    said = [f"{counted(n, 'page')}; next:"]
     said.append(crawler.apply.format(file=shlex.quote(str(output))))
     if n_never:
         left = "left out, and the crawler keeps its interval"
@@ -187,7 +201,22 @@ def check_export(
         raise ArgumentError("exported", rule)
     if exported is not None and not Path(exported).exists():
         raise FileNotFoundError(f"no such file: {exported}")
-    check_output(output, force, [exported, *inputs])
+    check_output(output, force, [exported, *inputs], endings=())
+    _check_name(output, to, crawler)
+
+
+def _check_name(output, to, crawler):
+    """Raise an error if the crawler would not read a file of this name as it is."""
+    name = Path(output).name
+    if not re.fullmatch(crawler.names, name, re.DOTALL):
+        raise ArgumentError("output", f"{crawler.rule}, got {output}")
+    if crawler.unpacks:
+        name = name.removesuffix(".gz")
+    if _PROMISES.search(name):
+        rule = "must not have the name of a packed file or of a table"
+        raise ArgumentError(
+            "output", f"{rule}: a file for {to!r} is none; got {output}"
+        )
 
 
 def _microseconds(until, now):

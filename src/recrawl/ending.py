@@ -1,0 +1,66 @@
+"""Ctrl-C and SIGTERM end a command by an exception, so that contexts clean up.
+
+An exception that comes at any moment can be lost. If it cuts an import short, half a
+module stays, and libraries in C fail with it later, or abort the process. In a
+callback from C it is printed and ignored. In both cases it is raised anew later.
+"""
+
+import signal
+import sys
+import threading
+
+__all__ = ["Ending", "catch"]
+
+_IMPORT = "<frozen importlib._bootstrap>"  # what Python names the code of imports
+_WAIT = 0.1  # seconds until a signal comes again
+
+
+class Ending(KeyboardInterrupt):
+    """A signal that ends the process.
+
+    Python itself kills the process if code that C runs raises a KeyboardInterrupt;
+    this subclass it leaves alone.
+    """
+
+
+def catch(caught: list[signal.Signals]) -> None:
+    """Raise `Ending` in the main thread at Ctrl-C and SIGTERM, unless ignored.
+
+    Parameters
+    ----------
+    caught : list of signal.Signals
+        Gets each signal: libraries may raise another error in place of it.
+    """
+
+    def end(number, frame):
+        if _imports(frame):
+            _again(number)
+        else:
+            caught.append(signal.Signals(number))
+            raise Ending
+
+    def ignored(unraisable):
+        if isinstance(unraisable.exc_value, Ending):
+            _again(caught[-1])
+        else:
+            sys.__unraisablehook__(unraisable)
+
+    sys.unraisablehook = ignored
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, end)
+
+
+def _imports(frame):
+    """Whether a frame, or one that called it, imports a module."""
+    while frame is not None:
+        if frame.f_code.co_filename == _IMPORT:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _again(number):
+    timer = threading.Timer(_WAIT, signal.raise_signal, [number])
+    timer.daemon = True
+    timer.start()

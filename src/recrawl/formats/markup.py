@@ -1,0 +1,182 @@
+"""Sitemaps and feeds as sites write them: XML that may be damaged at any place.
+
+Each entry is given to expat by itself, so that a fault in one spoils no other:
+many generators write & in a URL as it is. Where the entries begin is found in one
+pass, for a parser of the whole file would take everything behind a comment that
+is never closed for that comment. Time and memory grow as the size of the file.
+"""
+
+import contextlib
+import re
+from collections.abc import Iterator
+from itertools import islice, pairwise
+from xml.parsers import expat
+
+from recrawl.formats.base import unpacked
+from recrawl.formats.records import LONGEST, TOO_LONG
+from recrawl.types import PathLike
+
+__all__ = ["Element", "document", "root"]
+
+_LARGEST = 50 << 20  # bytes of a file, the most that the protocol of sitemaps allows
+_MOST = 200_000  # entries of a file; the protocol allows 50,000
+_ENDS = {b"<!--": b"-->", b"<![CDATA[": b"]]>"}
+_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
+# What may precede the root: comments, processing instructions, a document type. None
+# is looked at twice (*+), so that the time is linear where one has no end.
+_ROOT = re.compile(
+    rb"(?>\s*(?:<!--.*?-->|<\?.*?\?>|<![^>\[]*+(?:\[.*?\]\s*)?>))*+"
+    rb"\s*<([\w.-]+:)?([\w.-]+)",
+    re.DOTALL,
+)
+# No entity but those of XML is ever replaced, whatever a document type declares.
+_NO_ENTITY = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[\da-fA-F]{1,6});)")
+
+#: Parent, name, text and attributes; names in small letters, without prefixes. The
+#: parent of the first element is empty.
+Element = tuple[str, str, str, dict[str, str]]
+
+
+def root(head: bytes) -> str:
+    """Name of the first element of a file of XML.
+
+    Parameters
+    ----------
+    head : bytes
+        The beginning of the file.
+
+    Returns
+    -------
+    str
+        Without its prefix; empty if the file does not begin as XML does.
+
+    Examples
+    --------
+    >>> root(b"<?xml version='1.0'?><!-- <a> --><rss version='2.0'>")
+    'rss'
+    """
+    found = _ROOT.match(head.removeprefix(b"\xef\xbb\xbf"))
+    return found[2].decode() if found else ""
+
+
+def document(
+    path: PathLike, names: tuple[str, ...]
+) -> tuple[list[Element], Iterator[tuple[dict[str, str], str]], str]:
+    """Read a sitemap or a feed.
+
+    Parameters
+    ----------
+    path : path
+        The file, plain or gzipped.
+    names : tuple of str
+        Names of its entries.
+
+    Returns
+    -------
+    head : list of Element
+        What is closed before the first entry.
+    entries : iterator of tuple of dict and str
+        The texts of an entry by the names of its elements, and why it cannot be
+        read, or an empty string.
+    fault : str
+        Why entries may be missing, or empty.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "sitemap.xml")
+    ...     _ = path.write_text("<urlset><url><loc>http://a/?b&c</loc></url></urlset>")
+    ...     _, entries, fault = document(path, ("url",))
+    ...     list(entries), fault
+    ([({'loc': 'http://a/?b&c'}, '')], '')
+    """
+    with unpacked(path) as file:
+        data = file.read(_LARGEST + 1)
+    found = _ROOT.match(data.removeprefix(b"\xef\xbb\xbf"))
+    prefix, name = found.groups(b"") if found else (b"", b"")
+    # entries of RSS 1.0 lack the prefix of their root
+    prefix = b"" if name == b"RDF" else prefix
+    tag = prefix + b"(?:" + "|".join(names).encode() + b")"
+    places = [*islice(_starts(data, tag), _MOST + 1), len(data)]
+    rest = _without_comments(data[places[-2] if places[1:] else 0 :]).rstrip()
+    closed = re.search(b"</" + tag, rest)
+    fault = ""
+    if len(data) > _LARGEST:
+        fault = f"it must have at most {_LARGEST:,} bytes, and has more"
+    elif len(places) > _MOST + 1:
+        fault = f"it must have at most {_MOST:,} entries, and has more"
+        closed = None
+    elif not re.search(rb"(?:</([\w.-]+:)?" + name + rb"\s*|/)>$", rest):
+        fault = "its last element is not closed"
+    if fault and places[1:] and not closed:
+        places.pop()
+    pieces = (data[begin:end] for begin, end in pairwise(places))
+    entries = (_texts(piece, names) for piece in pieces)
+    return _elements(data[: places[0]]), entries, fault
+
+
+def _starts(data, tag):
+    """Where entries begin, but for those in comments and CDATA that have an end."""
+    last = {begin: data.rfind(end) for begin, end in _ENDS.items()}
+    after = 0
+    for found in re.finditer(rb"<!--|<!\[CDATA\[|<" + tag + rb"(?=[\s>])", data):
+        begin = found[0]
+        if found.start() < after:
+            continue
+        if begin not in _ENDS:
+            yield found.start()
+        elif found.end() <= last[begin]:
+            after = data.find(_ENDS[begin], found.end())
+
+
+def _without_comments(piece):
+    """A piece without its comments, and without the beginning of one that goes on."""
+    before, end, rest = piece.rpartition(b"-->")
+    return _COMMENT.sub(b"", before + end) + rest.replace(b"<!--", b"")
+
+
+def _texts(piece, names):
+    """Texts of the elements right inside of an entry, and why they cannot be read."""
+    texts, elements = {}, _elements(piece)
+    closed = elements and elements[-1][0] == ""
+    if len(piece) > LONGEST and not closed:
+        return {}, TOO_LONG
+    for parent, name, text, _ in elements:
+        if parent in names:
+            texts.setdefault(name, text)
+    return texts, ""
+
+
+def _elements(piece):
+    """The elements that end before the first fault, in the order of their ends."""
+    found, opened = [], []
+
+    def start(name, attributes):
+        if opened:
+            attributes.setdefault("xml:base", opened[-1][2].get("xml:base", ""))
+        opened.append((name.rpartition(":")[2].lower(), [], attributes))
+
+    def end(_):
+        name, texts, attributes = opened.pop()
+        parent = opened[-1][0] if opened else ""
+        found.append((parent, name, "".join(texts).strip(), attributes))
+
+    def text(data):
+        if opened:
+            opened[-1][1].append(data)
+
+    piece = _without_comments(piece[:LONGEST])
+    try:
+        content = piece.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        content = piece.decode("windows-1252", "replace")
+    parser = expat.ParserCreate("utf-8")
+    parser.buffer_text = True
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = text
+    with contextlib.suppress(expat.ExpatError):
+        parser.Parse(_NO_ENTITY.sub("&amp;", content.lstrip()), True)
+    return found
