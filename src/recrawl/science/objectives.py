@@ -85,8 +85,20 @@ def _inverse_profile(objective, y):
 def rates(objective, change_rate, value, low, high, v):
     """The crawl rate, within its limits, at which value * V(1 / crawl_rate) = 1 / v^2.
 
-    The arguments are the number of the objective in `CODES`, and arrays that
-    broadcast: 1/time, any unit, 1/time, 1/time, and the unit that follows.
+    Parameters
+    ----------
+    objective : array_like of int
+        Its number in `CODES`.
+    change_rate, value : array_like
+        1/time, and any unit.
+    low, high : array_like, 1/time
+        The limits.
+    v : array_like
+        In the unit that follows.
+
+    Returns
+    -------
+    float or ndarray, 1/time
     """
     if change_rate == 0 or value == 0 or v == 0:
         return low
