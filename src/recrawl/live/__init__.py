@@ -1,0 +1,1 @@
+"""The next page, in every slot of a crawler that runs."""

@@ -1,0 +1,1 @@
+"""The log: formats of crawlers, rows, histories of pages, in bounded memory."""

@@ -1,0 +1,1 @@
+"""The plan: crawl rates under limits, a schedule, and files for crawlers."""

@@ -1,0 +1,1 @@
+"""Change rates: priors, estimates and how far to trust them."""
