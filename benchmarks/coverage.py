@@ -41,8 +41,8 @@ import pyarrow.parquet as pq
 
 import recrawl
 from paperfigs import traces
-from recrawl.science.estimators import likelihood_interval, mle
-from recrawl.science.priors import PseudoObservations
+from recrawl.rates.likelihood import likelihood_interval, mle
+from recrawl.rates.prior import PseudoObservations
 from tests.recrawl.made import observe
 
 N_PAGES = 500

@@ -38,7 +38,7 @@ import numpy as np
 from paperfigs import traces
 from paperlib.allocation import optimal_interval
 from paperlib.signals import SignalledPages
-from recrawl.scheduler import LearnedPages, Scheduler
+from recrawl.live.scheduler import LearnedPages, Scheduler
 
 BUDGETS = 0.3, 1.0, 3.0, 10.0
 # share of the pages that rise, and of those whose freshness is measured

@@ -31,8 +31,8 @@ REPEAT = 3  # the least of so many times counts
 
 def mle(n_pages=200_000, n_crawls=100):
     """Seconds for the maximum likelihood of ragged histories."""
-    from recrawl.science.estimators import mle
-    from recrawl.science.processes import History
+    from recrawl.rates.likelihood import mle
+    from recrawl.log.history import History
 
     rng = np.random.default_rng(1)
     lengths = rng.integers(n_crawls // 2, n_crawls * 3 // 2, n_pages)
@@ -47,7 +47,7 @@ def mle(n_pages=200_000, n_crawls=100):
 
 def allocation(n_pages=1_000_000):
     """Seconds for the crawl rates of highest freshness at equal intervals."""
-    from recrawl.science.allocation import optimal
+    from recrawl.plan.allocation import optimal
 
     rng = np.random.default_rng(2)
     pages = rng.lognormal(0, 1.5, n_pages), rng.lognormal(0, 1, n_pages)
@@ -78,7 +78,7 @@ def slots(n_pages, signals, learns, n_slots=20_000):
 def make_scheduler(n_pages, signals, learns):
     """The scheduler of this checkout, or that of an older one."""
     from paperlib.signals import SignalledPages
-    from recrawl import scheduler
+    from recrawl.live import scheduler
 
     rng = np.random.default_rng(4)
     crawled = -rng.random(n_pages)

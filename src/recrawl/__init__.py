@@ -3,8 +3,11 @@
 `estimate` reads a log of any size and writes the change rate of each page,
 `schedule` spends a bandwidth on them, `export` writes the schedule for a crawler,
 `compare` sets what the log did beside other rules, `backtest` shows how well
-rates are known. Times are in days. `recrawl.science` holds what these rest on,
-`recrawl.scheduler` picks one page after the other.
+rates are known. Times are in days. `recrawl.live.scheduler` picks one page after the
+other.
+
+Four rooms: `log` reads, `rates` estimates, `plan` spends a bandwidth, and `live` picks
+the next page. Imports go from `plan` to `rates` to `log`.
 """
 
 import importlib
@@ -16,26 +19,26 @@ __version__ = "0.1.0"
 # Modules are imported when a name of theirs is first used: the science needs none
 # of the packages for logs, and the command starts without all of them.
 _HOMES = {
-    "TARGETS": "targets.crawlers",
-    "Backtest": "backtesting",
-    "BadRowsWarning": "tally",
-    "ColumnsWarning": "formats.tables",
-    "Comparison": "comparing",
-    "CrawlLog": "science.processes",
-    "Estimates": "estimating",
-    "ExportWarning": "targets.exporting",
-    "Report": "reporting",
-    "Schedule": "scheduling",
-    "Source": "formats.source",
-    "backtest": "backtesting",
-    "compare": "comparing",
-    "convert": "converting",
-    "estimate": "estimating",
-    "export": "targets.exporting",
-    "log_loss": "choosing",
-    "read_crawl_log": "reading",
-    "report": "reporting",
-    "schedule": "scheduling",
+    "TARGETS": "plan.targets.crawlers",
+    "Backtest": "rates.backtest",
+    "BadRowsWarning": "log.tally",
+    "ColumnsWarning": "log.formats.tables",
+    "Comparison": "plan.compare",
+    "CrawlLog": "log.history",
+    "Estimates": "rates.estimate",
+    "ExportWarning": "plan.targets.exporting",
+    "Report": "report_page",
+    "Schedule": "plan.schedule",
+    "Source": "log.formats.source",
+    "backtest": "rates.backtest",
+    "compare": "plan.compare",
+    "convert": "log.convert",
+    "estimate": "rates.estimate",
+    "export": "plan.targets.exporting",
+    "log_loss": "rates.host_prior",
+    "read_crawl_log": "log.reading",
+    "report": "report_page",
+    "schedule": "plan.schedule",
 }
 
 __all__ = list(_HOMES)

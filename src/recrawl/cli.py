@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from paperlib.errors import ArgumentError
 from recrawl import __version__, ending, units
-from recrawl.targets.crawlers import TARGETS
+from recrawl.plan.targets.crawlers import TARGETS
 
 __all__ = ["main"]
 
@@ -394,8 +394,8 @@ def _drifted(factors):
 
 
 def _schedule(rates, output, to, exported, until, force, **given):
-    from recrawl.files import temporary_folder
-    from recrawl.targets.exporting import check_export
+    from recrawl.log.files import temporary_folder
+    from recrawl.plan.targets.exporting import check_export
 
     if to is None:
         if exported or until:

@@ -1,7 +1,6 @@
-"""Everything that is compiled, and only that.
+"""How kernels are compiled. They stand beside what they serve.
 
-A module here is named after the public module that calls it. The kernels draw
-no random numbers and check no arguments: their callers do both.
+The kernels draw no random numbers and check no arguments: their callers do both.
 """
 
 import contextlib

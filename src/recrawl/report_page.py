@@ -15,15 +15,16 @@ from matplotlib import style
 from matplotlib.figure import Figure
 
 from paperlib import checks
-from recrawl import __version__, reading, units
-from recrawl.backtesting import Backtest, backtest
-from recrawl.comparing import Comparison, compare
-from recrawl.database import pattern, sql
-from recrawl.estimating import Estimates, estimate
-from recrawl.files import temporary_folder, write_atomic
-from recrawl.formats.source import Source
-from recrawl.output import check_output
-from recrawl.scheduling import schedule
+from recrawl import __version__, units
+from recrawl.log import reading
+from recrawl.log.database import pattern, sql
+from recrawl.log.files import temporary_folder, write_atomic
+from recrawl.log.formats.source import Source
+from recrawl.log.output import check_output
+from recrawl.plan.compare import Comparison, compare
+from recrawl.plan.schedule import schedule
+from recrawl.rates.backtest import Backtest, backtest
+from recrawl.rates.estimate import Estimates, estimate
 from recrawl.types import PathLike
 
 __all__ = ["Report", "report"]
@@ -157,7 +158,7 @@ def report(
 
 def _rows(connection, query, rates):
     """Rows of a query of the rates, each a dict by the name of the column."""
-    cursor = connection.execute(sql(query), {"rates": pattern(rates)})
+    cursor = connection.execute(sql(query, "rates"), {"rates": pattern(rates)})
     names = [name for name, *_ in cursor.description]
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 

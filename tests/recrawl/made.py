@@ -1,7 +1,7 @@
 """Histories of `recrawl` from the simulations of `paperlib`."""
 
 from paperlib import processes
-from recrawl.science.processes import History
+from recrawl.log.history import History
 
 
 def observe(change_times, crawl_times):

@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from recrawl.science import objectives
-from recrawl.science.allocation import even, optimal
+from recrawl.plan import objectives
+from recrawl.plan.allocation import even, optimal
 from tests import plain
 from tests.recrawl import plain as reference
 

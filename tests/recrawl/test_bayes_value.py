@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from paperlib.freshness import crawl_value
 from paperlib.signals import SignalledPages
-from recrawl.kernels import bayes
+from recrawl.live import bayes
 
 SHAPES = [
     *(1e-3, 0.03, 0.2, 0.4999, 0.5, 0.9, 1 - 1e-9, np.nextafter(1.0, 0.0), 1.0),

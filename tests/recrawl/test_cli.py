@@ -14,7 +14,9 @@ import pytest
 
 import recrawl
 from paperlib.errors import ArgumentError
-from recrawl import __version__, cli, reading, scheduling
+from recrawl import __version__, cli
+from recrawl.log import reading
+from recrawl.plan import schedule
 from tests.recrawl.crawl_logs import parquet
 
 LOG = Path(__file__).parents[2] / "data" / "example_log.csv.gz"
@@ -269,7 +271,7 @@ def test_a_folder_that_is_missing_shows_before_a_log_is_read(
     tmp_path, monkeypatch, capsys, command
 ):
     monkeypatch.chdir(tmp_path)
-    for module in (reading, scheduling):
+    for module in (reading, schedule):
         for name in {"opened", "gathered", "_open"} & vars(module).keys():
             monkeypatch.setattr(module, name, lambda *_, **__: pytest.fail("too early"))
     assert cli.main(command.split()) == 2

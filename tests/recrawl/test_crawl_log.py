@@ -19,19 +19,12 @@ from scipy.optimize import brentq
 import recrawl
 from paperlib import freshness
 from paperlib.allocation import optimal_interval
-from recrawl import (
-    BadRowsWarning,
-    backtest,
-    choosing,
-    compare,
-    estimate,
-    planning,
-    reading,
-    schedule,
-)
-from recrawl.science import allocation, estimators
-from recrawl.science.priors import PseudoObservations
-from recrawl.science.processes import History
+from recrawl import BadRowsWarning, backtest, compare, estimate, schedule
+from recrawl.log import reading
+from recrawl.log.history import History
+from recrawl.plan import allocation, problem
+from recrawl.rates import host_prior, likelihood
+from recrawl.rates.prior import PseudoObservations
 from tests.recrawl.crawl_logs import START, parquet
 from tests.recrawl.made import simulate_history
 
@@ -171,16 +164,10 @@ def test_rates_are_those_of_each_page_alone(rows, rates):
         rate = root([*pseudo, *crawls])
         assert page["change_rate"] == pytest.approx(rate, rel=1e-9)
         history = History(*zip(*pseudo, *crawls, strict=True))
-        limits = estimators.likelihood_interval(history, rate, page["dispersion"])
+        limits = likelihood.likelihood_interval(history, rate, page["dispersion"])
         assert (page["low"], page["high"]) == pytest.approx(limits, rel=1e-7)
         if not n:  # pseudo-observations are independent
-            assert (page["serial_score"], page["pattern"]) == (None, None)
             assert page["dispersion"] == 1.0
-        if 0 < n_changed < n:
-            history = History(*zip(*crawls, strict=True))
-            products, squares = estimators.serial_sums(history, root(crawls))
-            score = products / np.sqrt(max(squares, n - 1))
-            assert page["serial_score"] == pytest.approx(score, rel=1e-7, abs=1e-12)
     for kind in ("never", "always"):
         n_pages = sum(page["degenerate"] == kind for page in given.values())
         assert found.kinds[f"{kind} changed"] == n_pages > 0
@@ -208,18 +195,6 @@ def test_results_depend_on_neither_the_order_of_rows_nor_files_nor_batches(
             )
         else:
             assert again[name].equals(whole[name]), name
-
-
-@pytest.mark.slow
-def test_a_page_is_bursty_from_a_score_of_three_on(tmp_path):
-    rng = np.random.default_rng(1)
-    stays = np.repeat(np.linspace(0.5, 0.75, 60), 5)  # probabilities of the same bit
-    flips = rng.random((stays.size, 100)) >= stays[:, np.newaxis]
-    _, table = estimated(tmp_path, daily(np.cumsum(flips, axis=1) % 2 == 0))
-    score = table["serial_score"].to_numpy()
-    assert ((score > 3) & (score < 4)).sum() > 20
-    bursty = [pattern == "bursty" for pattern in table["pattern"].to_pylist()]
-    np.testing.assert_array_equal(bursty, score > 3)
 
 
 def test_a_log_is_in_the_state_only_when_its_rates_are_written(tmp_path, monkeypatch):
@@ -437,7 +412,7 @@ def test_a_schedule_is_the_hedged_optimal_allocation(rates, tmp_path):
     assert found.freshness_if_exact == pytest.approx(fresh @ weight / weight.sum())
     # what is promised allows for the errors of the rates
     errors = (before[name].to_numpy() for name in ("log_stderr", "log_rate"))
-    promised = planning.expected(
+    promised = problem.expected(
         lambda rate: freshness.interval(rate, crawl_rate), change_rate, *errors
     )
     np.testing.assert_allclose(plan["freshness"], promised, rtol=1e-12)
@@ -526,7 +501,7 @@ def test_backtest_against_a_direct_computation(rows, log):
     early, late = by_page(rows, until=cut), by_page(rows, after=cut)
     flat = [crawl for page in early.values() for crawl in page]
     offsets = np.cumsum([0, *map(len, early.values())])
-    prior = choosing.learn_prior(History(*zip(*flat, strict=True), offsets))
+    prior = host_prior.learn_prior(History(*zip(*flat, strict=True), offsets))
     together = root(flat)
     pseudo = [(prior.changed, True), (prior.unchanged, False)]
     rules = {
@@ -601,19 +576,3 @@ def test_logs_that_hold_too_few_crawls(tmp_path, function, crawls):
 
 
 # ---------------------------------------------------------------- adaptive crawlers
-
-
-@pytest.mark.slow
-def test_logs_of_a_crawler_that_adapts_are_not_called_bursty(tmp_path):
-    """Intervals that follow the bits, as in Nutch, do not make changes cluster."""
-    rng, interval = np.random.default_rng(14), np.ones(1000)
-    rate = np.exp(rng.normal(0, 1, 1000))
-    intervals, bits = [], []
-    for _ in range(40):
-        intervals.append(interval)
-        bits.append(rng.random(1000) < -np.expm1(-rate * interval))
-        interval = np.clip(interval * np.where(bits[-1], 0.8, 1.4), 0.01, 50.0)
-    history = History(np.transpose(intervals), np.transpose(bits))
-    _, table = estimated(tmp_path, rows_of(history))
-    beyond = 1000 - table["pattern"].null_count
-    assert beyond <= 1000 * 0.0027 + 4 * np.sqrt(1000 * 0.0027)

@@ -19,10 +19,11 @@ from scipy.special import digamma, polygamma
 from paperlib import freshness
 from paperlib.allocation import optimal_thresholds
 from paperlib.signals import SignalledPages
-from recrawl import cli, inputs, planning
-from recrawl.limits import page_limits, read_limits
-from recrawl.scheduling import HEDGE, schedule
-from recrawl.science import allocation
+from recrawl import cli
+from recrawl.plan import allocation, inputs
+from recrawl.plan import problem as planning
+from recrawl.plan.limits import page_limits, read_limits
+from recrawl.plan.schedule import HEDGE, schedule
 from recrawl.units import as_text, days, per_day
 from tests.recrawl.crawl_logs import parquet
 
@@ -50,7 +51,7 @@ def run(tmp_path, monkeypatch):
     """Write rates and schedule them; returns the result and the table."""
 
     def scheduled(columns, bandwidth, *, metadata=None, hedge=HEDGE, **options):
-        monkeypatch.setattr("recrawl.scheduling.HEDGE", hedge)
+        monkeypatch.setattr("recrawl.plan.schedule.HEDGE", hedge)
         rates, output = tmp_path / "rates.parquet", tmp_path / "plan.parquet"
         table = pa.table(columns).replace_schema_metadata(
             {} if metadata is None else {"recrawl": json.dumps(metadata)}

@@ -8,7 +8,8 @@ import zlib
 import pytest
 
 import recrawl
-from recrawl import Source, reading
+from recrawl import Source
+from recrawl.log import reading
 from tests.recrawl.crawl_logs import START, recorded, table, write
 
 LOST = "end of a truncated or damaged file"

@@ -19,13 +19,14 @@ import pytest
 from distributed import Client, LocalCluster
 
 import recrawl
-from recrawl import choosing, cli
-from recrawl import cluster as crawl_log_cluster
-from recrawl.tally import KNOWN, TORN
+from recrawl import cli
+from recrawl.log import cluster as crawl_log_cluster
+from recrawl.log.tally import KNOWN, TORN
+from recrawl.rates import host_prior
 from tests.recrawl.crawl_logs import recorded, table, write
 
-READING = "recrawl.reading"
-CLUSTER = "recrawl.cluster"
+READING = "recrawl.log.reading"
+CLUSTER = "recrawl.log.cluster"
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +153,7 @@ def assert_same(one, other):
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [csv_folder, parquet_file])
 def test_estimate_gives_what_one_machine_gives(client, tmp_path, make, monkeypatch):
-    monkeypatch.setattr(choosing, "SAMPLE", 150)  # from both parts
+    monkeypatch.setattr(host_prior, "SAMPLE", 150)  # from both parts
     monkeypatch.chdir(tmp_path)  # workers are elsewhere
     Path("new").mkdir()
     suffix = "" if make is csv_folder else ".parquet"

@@ -12,20 +12,21 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from scipy.special import digamma, polygamma
 
-from paperlib.processes import observe, simulate_history
-from recrawl.science.estimators import (
+from paperlib.processes import simulate_history
+from recrawl.log.history import History
+from recrawl.rates.dispersion import (
     dispersion,
+    pooled_dispersion,
+    shrunk_dispersion,
+)
+from recrawl.rates.likelihood import (
     likelihood_interval,
     log_information,
     log_stderr,
     mean_log_rate,
     mle,
-    pooled_dispersion,
-    serial_sums,
-    shrunk_dispersion,
 )
-from recrawl.science.priors import PseudoObservations
-from recrawl.science.processes import History
+from recrawl.rates.prior import PseudoObservations
 from tests.plain import log_likelihood
 from tests.recrawl import plain as reference
 
@@ -136,11 +137,10 @@ def test_neither_form_nor_order_nor_unit_nor_other_pages_matter():
             *dispersion(history, rate),
             log_information(history, rate),
             np.exp(mean_log_rate(history, rate, 1.5)),
-            *serial_sums(history, rate),
         )
         return np.array([np.ravel(column) for column in columns])
 
-    per_time = np.array([1, 1, 1, 0, 0, 0, 1, 0, 0])[:, np.newaxis]
+    per_time = np.array([1, 1, 1, 0, 0, 0, 1])[:, np.newaxis]
     assert_allclose(found(flat) * 8.0**per_time, found(dense), rtol=1e-10)
     assert_allclose(found(turned)[:, ::-1], found(dense), rtol=1e-9)
     alone = History(dense.interval[0, 1], changed[0, 1])
@@ -253,40 +253,13 @@ def test_pooling():
     assert_allclose(found, [1.0, 3.0, 3.0])
 
 
-# ------------------------------------------------- whether changes cluster
-
-
-def score(history):
-    """The score of each page under its own MLE."""
-    products, squares = serial_sums(history, mle(history))
-    return products / np.sqrt(np.maximum(squares, history.n_crawls - 1))
-
-
-def test_serial_sums_by_hand():
-    history = History([1.0, 2.0, 0.5, 1.0], [True, False, True, True])
-    p = -np.expm1(-0.7 * history.interval)
-    residual = (history.changed - p) / np.sqrt(p * (1 - p))
-    product = residual[1:] * residual[:-1]
-    expected = product.sum(), (product**2).sum()
-    assert_allclose(serial_sums(history, 0.7), expected, rtol=1e-12)
-    for bit, certain, impossible in ((True, np.inf, 0.0), (False, 0.0, np.inf)):
-        history = History([1.0, 1.0, 1.0], [bit] * 3)
-        assert serial_sums(history, certain) == (0.0, 0.0)
-        assert np.isinf(serial_sums(history, impossible)).all()
-
-
-def test_the_score_of_bursts_is_high_and_of_regular_changes_low():
-    assert score(History(np.ones(80), np.repeat([True, False] * 4, 10))) > 5
-    crawls = np.cumsum(np.random.default_rng(2).uniform(0.3, 0.7, 1500))
-    regular = observe(np.arange(0.9, crawls[-1], 1.0), crawls)
-    assert score(History(regular.interval, regular.changed)) < -3
-
+# ------------------------------------------------- forks
 
 FORKED = """
 import multiprocessing
 import numpy as np
-from recrawl.science.estimators import mle
-from recrawl.science.processes import History
+from recrawl.rates.likelihood import mle
+from recrawl.log.history import History
 
 history = History(np.ones((100_000, 3)), np.arange(300_000).reshape(-1, 3) % 7 < 3)
 fork = multiprocessing.get_context("fork")

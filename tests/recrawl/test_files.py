@@ -10,13 +10,13 @@ import tempfile
 import pyarrow as pa
 import pytest
 
-from recrawl import files as _files
-from recrawl.files import temporary_folder, write_atomic
-from recrawl.output import table
+from recrawl.log import files as _files
+from recrawl.log.files import temporary_folder, write_atomic
+from recrawl.log.output import table
 
 KILLED = """
 import os, sys
-from recrawl.files import replacing
+from recrawl.log.files import replacing
 with replacing(sys.argv[1]) as temporary:
     print(temporary, flush=True)
     os.kill(os.getpid(), 9)
@@ -141,7 +141,7 @@ def test_a_link_stays_and_its_target_is_new(tmp_path):
 def test_folder_of_a_killed_run_is_removed_by_the_next(tmp_path, monkeypatch):
     code = """if True:
         import sys
-        from recrawl.files import temporary_folder
+        from recrawl.log.files import temporary_folder
         with temporary_folder() as folder:
             (folder / "spilled").touch()
             print(folder.name, flush=True)

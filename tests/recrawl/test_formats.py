@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from recrawl.database import sql
-from recrawl.formats import recognise
-from recrawl.formats.base import read_from
-from recrawl.tally import FAILED
+from recrawl.log.database import sql
+from recrawl.log.formats import recognise
+from recrawl.log.formats.base import read_from
+from recrawl.log.tally import FAILED
 
 SAMPLES = Path(__file__).parent / "formats"
 WWW = "https://www.example.org/"

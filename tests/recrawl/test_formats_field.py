@@ -16,7 +16,7 @@ import pytest
 
 import recrawl
 from recrawl import Source
-from recrawl.reading import gathered
+from recrawl.log.reading import gathered
 from tests.recrawl.crawl_logs import parquet, recorded, table
 
 WWW = "https://www.example.org/"

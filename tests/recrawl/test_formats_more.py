@@ -12,10 +12,10 @@ import pytest
 from warcio.warcwriter import WARCWriter
 
 from recrawl import read_crawl_log
-from recrawl.database import database, sql
-from recrawl.formats import recognise
-from recrawl.formats.records import LOST
-from recrawl.formats.source import Source
+from recrawl.log.database import database, sql
+from recrawl.log.formats import recognise
+from recrawl.log.formats.records import LOST
+from recrawl.log.formats.source import Source
 from tests.recrawl import one_crawl
 from tests.recrawl.crawl_logs import recorded, write
 from tests.recrawl.one_crawl import BEGIN, Crawl, sha1
@@ -222,7 +222,8 @@ def test_time_does_not_grow_as_the_square_of_what_has_no_end(tmp_path, begin, un
     """A guard against a run that hangs: by the square these would take hours."""
     path = write(tmp_path / "sitemap.xml", begin + unit * (1_500_000 // len(unit)))
     code = (
-        "from recrawl.formats import recognise; import sys; from pathlib import Path; "
+        "import sys; from pathlib import Path; "
+        "from recrawl.log.formats import recognise; "
     )
     code += "f = recognise(p := Path(sys.argv[1])); f and f.read(p, None).read_all()"
     subprocess.run([sys.executable, "-c", code, path], check=True, timeout=60)

@@ -5,8 +5,8 @@ import pytest
 from scipy import integrate
 
 from paperlib.freshness import interval
-from recrawl.science import freshness
-from recrawl.science.processes import History
+from recrawl.log.history import History
+from recrawl.rates import freshness
 from tests.recrawl.made import simulate_history
 
 

@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from recrawl.errors import DistrustedAgeWarning
-from recrawl.science.estimators import likelihood_interval, mle
-from recrawl.science.priors import PseudoObservations
-from recrawl.science.processes import History
+from recrawl.log.history import History
+from recrawl.rates.likelihood import likelihood_interval, mle
+from recrawl.rates.prior import PseudoObservations
 from tests.recrawl import plain
 
 NAN = np.nan

@@ -12,12 +12,12 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from recrawl import compare, estimate
-from recrawl.dependence import Dependence, measured
-from recrawl.drift import drift, number_of_changes
-from recrawl.reading import Batch
-from recrawl.science.estimators import mle
-from recrawl.science.freshness import crawled
-from recrawl.science.processes import History
+from recrawl.log.history import History
+from recrawl.log.reading import Batch
+from recrawl.rates.dependence import Dependence, measured
+from recrawl.rates.drift import drift, number_of_changes
+from recrawl.rates.freshness import crawled
+from recrawl.rates.likelihood import mle
 from tests.recrawl.crawl_logs import parquet
 from tests.recrawl.made import observe
 

@@ -29,8 +29,15 @@ REQUIRED = {
 }  # fmt: skip
 # Modules that serve the package itself: a sentence on each function is enough.
 BRIEF = (
-    *("recrawl.checks", "recrawl.files", "recrawl.inputs", "recrawl.units"),
-    "recrawl.kernels",
+    "recrawl.log.files",
+    "recrawl.plan.inputs",
+    "recrawl.units",
+    "recrawl.compiled",
+)
+KERNELS = (
+    *("recrawl.compiled", "recrawl.log.history_kernels", "recrawl.live.bayes"),
+    *("recrawl.live.gamma", "recrawl.live.heaps", "recrawl.live.slots"),
+    *("recrawl.rates.likelihood_kernels", "recrawl.rates.prior_kernels"),
 )
 
 
@@ -45,7 +52,7 @@ def _public():
     """Every public function and class once, under the module that defines it."""
     names = {}
     for module in map(importlib.import_module, MODULES):
-        if module.__name__.startswith("recrawl.kernels"):
+        if module.__name__ in KERNELS:
             continue
         for name in getattr(module, "__all__", ()):
             thing = getattr(module, name)

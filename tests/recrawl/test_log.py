@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from recrawl import BadRowsWarning, reading
+from recrawl import BadRowsWarning
+from recrawl.log import reading
 from tests.recrawl.crawl_logs import START, parquet, recorded, table, write
 from tests.recrawl.thinned import every
 
@@ -294,7 +295,7 @@ def test_files_without_a_usable_row(tmp_path, text, rule):
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("log.csv.gz", gzip.compress(HEADER.encode())[:12]),
+        ("log.csv.gz", gzip.compress(HEADER.encode(), mtime=0)[:12]),
         ("log.parquet", b"PAR1 and no more"),
         ("log.parquet", HEADER.encode()),
     ],

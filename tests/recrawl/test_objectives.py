@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.integrate import quad
 
-from recrawl.science import objectives
-from recrawl.science.objectives import cost, rates
+from recrawl.plan import objectives
+from recrawl.plan.objectives import cost, rates
 from tests.recrawl import plain
 
 each = pytest.mark.parametrize("name", objectives.CODES)

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import recrawl
-from recrawl.files import alone
-from recrawl.output import table
+from recrawl.log.files import alone
+from recrawl.log.output import table
 from recrawl.progress import bar
 from tests.recrawl import crawl_logs
 from tests.recrawl.crawl_logs import START, write

@@ -12,9 +12,9 @@ from numpy.testing import assert_allclose
 from scipy import optimize, stats
 
 from paperlib.processes import simulate_history
-from recrawl.science.estimators import mle
-from recrawl.science.priors import PseudoObservations
-from recrawl.science.processes import History
+from recrawl.log.history import History
+from recrawl.rates.likelihood import mle
+from recrawl.rates.prior import PseudoObservations
 from tests import plain
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import recrawl
 from recrawl import Source, cli
-from recrawl.formats import FORMATS, NAMES, recognise
+from recrawl.log.formats import FORMATS, NAMES, recognise
 from tests.recrawl.crawl_logs import recorded, write
 from tests.recrawl.thinned import every
 

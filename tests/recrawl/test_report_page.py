@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import recrawl
-from recrawl import cli, reading
+from recrawl import cli
+from recrawl.log import reading
 from tests.recrawl.crawl_logs import recorded, table, write
 
 VOID = {"meta", "img"}

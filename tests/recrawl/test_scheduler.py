@@ -8,8 +8,8 @@ import pytest
 
 from paperlib.freshness import lemma_4, lemma_4_rates
 from paperlib.signals import SignalledPages
-from recrawl.kernels import bayes
-from recrawl.scheduler import LearnedPages, Limits, NoPageError, Scheduler
+from recrawl.live import bayes
+from recrawl.live.scheduler import LearnedPages, Limits, NoPageError, Scheduler
 from tests.recrawl import plain
 
 INF = np.inf

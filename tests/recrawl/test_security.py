@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import recrawl
-from recrawl import scheduler
-from recrawl.database import database
+from recrawl.live import scheduler
+from recrawl.log.database import database
 from tests.recrawl.crawl_logs import recorded
 from tests.recrawl.thinned import every
 

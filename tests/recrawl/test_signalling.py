@@ -12,10 +12,11 @@ import pytest
 
 import recrawl
 from paperlib import signals
-from recrawl import cli, reading
-from recrawl.science.processes import History
-from recrawl.signalling import Quality
-from recrawl.suspects import Suspects
+from recrawl import cli
+from recrawl.log import reading
+from recrawl.log.history import History
+from recrawl.rates.quality import Quality
+from recrawl.rates.suspects import Suspects
 from tests.recrawl.crawl_logs import parquet, recorded, table, write
 from tests.recrawl.thinned import every
 

@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from recrawl import convert, estimate, formats, reading
-from recrawl.tally import UNSIGNED
+from recrawl import convert, estimate
+from recrawl.log import formats, reading
+from recrawl.log.tally import UNSIGNED
 from tests.recrawl.crawl_logs import START, parquet, recorded, table, write
 from tests.recrawl.thinned import every
 
@@ -207,8 +208,8 @@ def kept(tmp_path, logs, columns=None):
         recorded(estimate, log, tmp_path / "rates.parquet", state=state, force=True)
     pages = {page["url"]: page for page in pq.read_table(state).to_pylist()}
     for page in pages.values():
-        # neighbours in two logs are left out of the serial score and the dispersion
-        for name in ("lag", "lag_squares", "dispersion", "freedom"):
+        # neighbours in two logs are left out of the dispersion
+        for name in ("dispersion", "freedom"):
             del page[name]
         interval = [round(each, 9) for each in page.pop("interval")]
         others = (page.pop(name) for name in ("bits", "aged", "n"))

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from recrawl import Source, convert, estimate, reading
+from recrawl import Source, convert, estimate
+from recrawl.log import reading
 from tests.recrawl.crawl_logs import parquet, recorded, table, write
 from tests.recrawl.thinned import every
 

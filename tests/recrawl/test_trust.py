@@ -9,7 +9,7 @@ import pytest
 
 import recrawl
 from recrawl import cli
-from recrawl.tally import OVERLAP
+from recrawl.log.tally import OVERLAP
 from tests.recrawl.crawl_logs import START, parquet, recorded, table, write
 from tests.recrawl.thinned import every
 
@@ -174,7 +174,6 @@ def test_rates_of_another_type(tmp_path, capsys, column, values, message):
         ("n_failed", -1),
         ("n_crawls", 1 << 60),
         ("n_changed", 99),
-        ("lag", np.inf),
         ("n", [1 << 42]),
         ("interval", [-1.0]),
         ("interval", [np.nan]),

@@ -19,7 +19,7 @@ import math
 
 import numpy as np
 
-from recrawl.kernels import compiled
+from recrawl.compiled import compiled
 
 # Below this max(a, 1) s the series is used: its first term left out is below
 # 1e-14 of W, and above it (1) and (2) lose two digits of sixteen.

@@ -7,7 +7,7 @@ for two. An array in order is a heap.
 
 import numpy as np
 
-from recrawl.kernels import inlined, plain
+from recrawl.compiled import inlined, plain
 
 ENTRY = np.dtype([("key", "f8"), ("page", "i8")])
 _CHILDREN = 4

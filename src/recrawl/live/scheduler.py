@@ -22,9 +22,10 @@ from numpy.typing import ArrayLike, NDArray
 from paperlib import checks
 from paperlib.lemma_4 import lemma_4_rates, saturation
 from paperlib.signals import SignalledPages
+from recrawl.compiled import addresses
 from recrawl.errors import NoPageError
-from recrawl.files import write_atomic
-from recrawl.kernels import addresses, slots
+from recrawl.live import slots
+from recrawl.log.files import write_atomic
 from recrawl.types import PathLike
 
 __all__ = ["LearnedPages", "Limits", "NoPageError", "Scheduler"]

@@ -30,9 +30,10 @@ from typing import NamedTuple
 import numpy as np
 
 from paperlib import lemma_4
-from recrawl.kernels import allocating, array_at, bayes, compiled, fields, plain
-from recrawl.kernels.heaps import ENTRY, pop, push
-from recrawl.kernels.online import gamma_step
+from recrawl.compiled import allocating, array_at, compiled, fields, plain
+from recrawl.live import bayes
+from recrawl.live.gamma import gamma_step
+from recrawl.live.heaps import ENTRY, pop, push
 
 # WAITING: in the heap until `due`. HELD: likewise, until its host has a token. LATE:
 # held, and its deadline has passed. BELOW: under the threshold for ever. NEW: never

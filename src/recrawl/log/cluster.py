@@ -32,14 +32,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paperlib.errors import ArgumentError
-from recrawl import reading
-from recrawl.database import MEMORY, assign, database, pattern, quoted, run, sql
-from recrawl.files import temporary_folder
-from recrawl.formats import recognise
-from recrawl.formats.inserting import insert
-from recrawl.formats.source import Source
+from recrawl.log import reading
+from recrawl.log.database import MEMORY, assign, database, pattern, quoted, run, sql
+from recrawl.log.files import temporary_folder
+from recrawl.log.formats import recognise
+from recrawl.log.formats.inserting import insert
+from recrawl.log.formats.source import Source
+from recrawl.log.tally import Tally
 from recrawl.progress import bar
-from recrawl.tally import Tally
 from recrawl.types import PathLike
 
 __all__ = ["DistributedLog", "connected", "opened", "pieces"]
@@ -304,7 +304,7 @@ def pieces(
 
     Examples
     --------
-    >>> from recrawl.formats.tables import FORMATS
+    >>> from recrawl.log.formats.tables import FORMATS
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "log.parquet")
     ...     pq.write_table(pa.table({"url": ["a"] * 9}), path)

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from recrawl import reading
-from recrawl.database import MEMORY, sql
-from recrawl.formats.source import Source
-from recrawl.output import check_output, table
-from recrawl.tally import FAILED
+from recrawl.log import reading
+from recrawl.log.database import MEMORY, sql
+from recrawl.log.formats.source import Source
+from recrawl.log.output import check_output, table
+from recrawl.log.tally import FAILED
 from recrawl.types import PathLike
 
 __all__ = ["convert"]

@@ -19,7 +19,7 @@ from typing import Any
 import duckdb
 
 from paperlib.errors import ArgumentError
-from recrawl.files import temporary_folder
+from recrawl.log.files import temporary_folder
 from recrawl.progress import bar
 from recrawl.types import PathLike
 
@@ -168,13 +168,15 @@ def run(connection: Any, query: str, what: str, **parameters: Any) -> None:
 
 
 @cache
-def sql(name: str) -> str:
-    """Text of a file of statements in the package's folder ``sql``.
+def sql(name: str, room: str = "log") -> str:
+    """Text of a file of statements in the folder ``sql`` of a room.
 
     Parameters
     ----------
     name : str
         Name of the file, without its suffix.
+    room : str, default "log"
+        Folder of the package.
 
     Returns
     -------
@@ -185,7 +187,7 @@ def sql(name: str) -> str:
     >>> "create table sorted" in sql("sort_crawls")
     True
     """
-    folder = resources.files(__package__) / "sql"
+    folder = resources.files("recrawl") / room / "sql"
     return (folder / f"{name}.sql").read_text(encoding="utf-8")
 
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from paperlib import checks, processes
 from paperlib.errors import ArgumentError
+from recrawl.compiled import threads_for
 from recrawl.errors import DistrustedAgeWarning
-from recrawl.kernels import processes as kernels
-from recrawl.kernels import threads_for
+from recrawl.log import history_kernels as kernels
 from recrawl.types import Array, Bits, Ints, Values
 
 __all__ = ["CrawlLog", "DistrustedAgeWarning", "History"]
@@ -71,8 +71,8 @@ class History(processes.History):
     A page that was crawled after one day and then after two, when it had changed
     half a day before:
 
-    >>> from recrawl.science.estimators import mle
-    >>> from recrawl.science.processes import History
+    >>> from recrawl.rates.likelihood import mle
+    >>> from recrawl.log.history import History
     >>> float(mle(History([1.0, 2.0], [False, True], age=[np.nan, 0.5])).round(4))
     0.6667
     """

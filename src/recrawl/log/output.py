@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -20,11 +21,12 @@ import pyarrow.parquet as pq
 from paperlib import checks
 from paperlib.errors import ArgumentError
 from recrawl import __version__
-from recrawl.database import first_line
-from recrawl.files import named, replacing, target
+from recrawl.log.database import database, first_line, pattern
+from recrawl.log.files import named, replacing, target
 from recrawl.types import PathLike
 
 __all__ = [
+    "check_once",
     "check_output",
     "check_pages",
     "description",
@@ -39,6 +41,7 @@ _WRITERS = {
     "rates": ("estimate", "LOG"),
     "schedule": ("schedule", "rates.parquet --bandwidth RATE"),
 }
+_MEMORY = "1GiB"  # to find URLs that occur twice
 _FORMULA = "^[=+@\t\r-]"  # of a cell that a spreadsheet would execute
 
 
@@ -359,3 +362,29 @@ def table(
 
 #: The same in Parquet, whatever the name.
 parquet = functools.partial(table, kind=_ParquetOutput)
+
+
+def check_once(rates: PathLike) -> None:
+    """Raise an error if a URL occurs twice in a file of rates, or in a state.
+
+    Parameters
+    ----------
+    rates : path
+        A Parquet file with the column url.
+    """
+    file, given = "read_parquet(?, hive_partitioning = false)", pattern(rates)
+    with database(_MEMORY) as (connection, _), sound(rates):
+        # To sort hashes takes half the time of grouping by URL, and less memory.
+        query = connection.execute(f"select hash(url) as h from {file}", [given])
+        hashes = query.fetchnumpy()["h"]
+        hashes.sort()
+        twice = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
+        if not twice.size:
+            return
+        connection.register("twice", pa.table({"h": twice}))
+        query = (  # two URLs may have one hash
+            f"select url from {file} where hash(url) in (select h from twice) "
+            "group by url having count(*) > 1 limit 1"
+        )
+        for (url,) in connection.execute(query, [given]).fetchall():
+            raise ValueError(f"{rates} must name each URL once, got {url!r} again")

@@ -21,15 +21,14 @@ import numpy as np
 import pyarrow as pa
 
 from paperlib.errors import ArgumentError
-from recrawl.database import MEMORY, database, pattern, run, sql
-from recrawl.formats.inserting import insert
-from recrawl.formats.source import Source
-from recrawl.output import check_pages, sound
-from recrawl.progress import bar
-from recrawl.science.processes import CrawlLog, History
-from recrawl.signalling import attach
-from recrawl.state import expand, kept
-from recrawl.tally import (
+from recrawl.log.database import MEMORY, database, pattern, run, sql
+from recrawl.log.formats.inserting import insert
+from recrawl.log.formats.source import Source
+from recrawl.log.history import CrawlLog, History
+from recrawl.log.output import check_pages, sound
+from recrawl.log.signals import attach
+from recrawl.log.state import expand, kept
+from recrawl.log.tally import (
     DATED_NOW,
     FAILED,
     KNOWN,
@@ -41,6 +40,7 @@ from recrawl.tally import (
     Tally,
     warn,
 )
+from recrawl.progress import bar
 from recrawl.types import PathLike
 from recrawl.units import as_text, counted
 
@@ -366,7 +366,7 @@ def opened(
     state : path, optional
         A Parquet file that `recrawl.estimate` wrote.
     signals : path, optional
-        Signals of changes, as in `signalling.attach`.
+        Signals of changes, as in `signals.attach`.
     memory : str, default "50%"
         Memory that the database may use, such as "1GiB", or a share of the
         machine's; larger logs are sorted on disk, in the system's folder for

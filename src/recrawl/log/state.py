@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recrawl.science.processes import History
+from recrawl.log.history import History
 
 __all__ = ["compress", "expand", "kept"]
 
@@ -42,7 +42,6 @@ def compress(
     page: Any,
     history: History,
     counts: Sequence[NDArray[np.integer]],
-    sums: Sequence[NDArray[Any]],
     dispersion: Sequence[NDArray[Any]],
 ) -> Any:
     """Group the crawls of each page, and make of them a table to be stored.
@@ -56,8 +55,6 @@ def compress(
     counts : sequence of two ndarray of int, shape (n_pages,)
         Crawls that had one before, of all logs, and how many of them found a change.
         The history may also have intervals that no crawl began.
-    sums : sequence of two ndarray, shape (n_pages,)
-        Of `estimators.serial_sums`, added up over the logs.
     dispersion : sequence of two ndarray, shape (n_pages,)
         Of `dependence.measured`.
 
@@ -71,7 +68,7 @@ def compress(
     >>> page = pa.table({name: ["a"] for name in _KEPT})
     >>> changed = [True, True, False, True]
     >>> history = History([1.0, 2.0, 4.0, 2.01], changed, [0, 4])
-    >>> table = compress(page, history, [[4], [3]], *np.zeros((2, 2, 1)))
+    >>> table = compress(page, history, [[4], [3]], np.zeros((2, 1)))
     >>> table["interval"].to_pylist(), table["n"].to_pylist()
     ([[1.0, 2.005, 4.0]], [[1, 2, 1]])
     """
@@ -96,7 +93,6 @@ def compress(
             for name, flat in lists.items()
         }
         | {"n_crawls": counts[0], "n_changed": counts[1]}
-        | {"lag": sums[0], "lag_squares": sums[1]}
         | {"dispersion": dispersion[0], "freedom": dispersion[1]}
     )
 

@@ -4,7 +4,7 @@ The mean cost is a sum over pages of convex functions of the crawl rates. So rat
 optimal where one more unit of bandwidth saves the same everywhere, the multiplier
 :math:`\lambda`, and less than that on pages that are not crawled. Given the multiplier,
 each crawl rate is known by itself, and `paperlib.allocation.spend` finds the multiplier
-at which a bandwidth is spent: for each objective of `recrawl.science.objectives` under
+at which a bandwidth is spent: for each objective of `recrawl.plan.objectives` under
 limits of pages and hosts (`optimal`), and for rates that are all the same (`even`).
 
 Results are right to a relative error of 1e-9 where change rates, importances and
@@ -22,7 +22,7 @@ from scipy.optimize import elementwise
 
 from paperlib import checks
 from paperlib.allocation import spend
-from recrawl.science import objectives
+from recrawl.plan import objectives
 from recrawl.types import Array
 
 __all__ = ["Allocation", "even", "optimal"]

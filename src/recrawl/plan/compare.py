@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from paperlib import checks, freshness
-from recrawl import choosing, reading
-from recrawl.science import allocation
-from recrawl.science.freshness import crawled as between_crawls
+from recrawl.log import reading
+from recrawl.plan import allocation
+from recrawl.rates import host_prior
+from recrawl.rates.freshness import crawled as between_crawls
 from recrawl.types import PathLike
 
 __all__ = ["Comparison", "compare"]
@@ -87,12 +88,12 @@ def compare(
     n_pages = checks.count("n_pages", n_pages)
     with reading.opened(path, memory=memory) as log:
         batch = log.sample(n_pages)
-        few = log.sample(min(n_pages, choosing.SAMPLE))
+        few = log.sample(min(n_pages, host_prior.SAMPLE))
     gone = batch.page["gone"].to_numpy()
     history, crawled = batch.bits, (batch.bits.n_crawls > 0) & ~gone
     # as `estimate` does
     given = {"bits": few.all_bits, "host": few.page["host"]}
-    chosen = choosing.choose(few.all_crawls, **given)
+    chosen = host_prior.choose(few.all_crawls, **given)
     change_rate = chosen.rate(batch.all_crawls, batch.page["host"])
     if not batch.all_crawls.total(batch.all_crawls.changed)[crawled].any():
         raise ValueError(

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recrawl.formats.tables import header
+from recrawl.log.formats.tables import header
 from recrawl.types import Array, PathLike
 from recrawl.units import as_text, days, per_day
 

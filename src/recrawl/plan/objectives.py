@@ -37,7 +37,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from paperlib.lemma_4 import inverse_value, residual
-from recrawl.kernels import compiled, ufunc
+from recrawl.compiled import compiled, ufunc
 from recrawl.types import Values
 
 __all__ = ["CODES", "cost", "rates"]
@@ -52,7 +52,7 @@ _SMALL = 1e-4  # below this x two terms of a series are precise to 1e-9
 
 @compiled
 def _profile(objective, x):
-    """The crawl value at x = change_rate * time, in units of `_scale`."""
+    """The crawl value at x = change_rate * time, for change_rate = 1."""
     any_change = -math.expm1(-x)
     if objective == _AGE:
         return x * x / 2 * any_change - residual(2, x)

@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 from paperlib import checks
 from paperlib.errors import ArgumentError
 from paperlib.freshness import interval
-from recrawl.inputs import Rates, check_once, column, limit_arrays, read_pages
-from recrawl.limits import read_limits
-from recrawl.output import check_output, table
-from recrawl.planning import Problem
-from recrawl.science.objectives import CODES
+from recrawl.log.output import check_once, check_output, table
+from recrawl.plan.inputs import Rates, column, limit_arrays, read_pages
+from recrawl.plan.limits import read_limits
+from recrawl.plan.objectives import CODES
+from recrawl.plan.problem import Problem
 from recrawl.types import PathLike
 from recrawl.units import as_text, rounded
 

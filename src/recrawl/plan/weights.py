@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recrawl.database import database, first_line
-from recrawl.formats.tables import selected
-from recrawl.output import sound
+from recrawl.log.database import database, first_line
+from recrawl.log.formats.tables import selected
+from recrawl.log.output import sound
 from recrawl.types import Array, PathLike
 
 __all__ = ["weighted"]

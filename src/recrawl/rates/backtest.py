@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paperlib import checks
-from recrawl import choosing, reading
-from recrawl.science import estimators
-from recrawl.science.processes import History
-from recrawl.state import kept
+from recrawl.log import reading
+from recrawl.log.history import History
+from recrawl.log.state import kept
+from recrawl.rates import host_prior, likelihood
 from recrawl.types import PathLike
 
 __all__ = ["Backtest", "backtest", "split"]
@@ -87,7 +87,7 @@ def backtest(path: PathLike, *, share: float = 0.8, memory: str = "50%") -> Back
     checks.require("share", share, "strictly between 0 and 1", 0.0 < share < 1.0)
     with reading.opened(path, memory=memory) as log:
         cut = log.time_at(share)
-        sample = log.sample(choosing.SAMPLE)
+        sample = log.sample(host_prior.SAMPLE)
         rules = _rules(split(sample, cut)[0], sample.page["host"])
         scores = [_score(batch, cut, rules) for batch in log.batches()]
     loss, n_bits, counts = zip(*scores, strict=True)
@@ -121,7 +121,7 @@ def split(batch: Any, cut: int) -> tuple[History, History, NDArray[np.integer]]:
 
     Examples
     --------
-    >>> from recrawl.reading import Batch
+    >>> from recrawl.log.reading import Batch
     >>> history = History([1.0, 2.0, 3.0], [0, 1, 1], [0, 2, 3])
     >>> time, crawled = np.array([1, 3, 4]), np.ones(3, dtype=bool)
     >>> batch = Batch(None, history, time, crawled)
@@ -142,9 +142,9 @@ def _rules(sample, host):
     """Functions from a history and hosts to change rates, learnt from a sample."""
     interval, changed, _ = sample.ragged()
     together = History(interval, changed, [0, interval.size])
-    one_rate = estimators.mle(together, substitute=True)
+    one_rate = likelihood.mle(together, substitute=True)
     return {
-        "prior": choosing.choose(sample, bits=sample, host=host).rate,
+        "prior": host_prior.choose(sample, bits=sample, host=host).rate,
         "one rate": lambda history, host: np.full(history.shape, one_rate),
     }
 
@@ -161,7 +161,7 @@ def _score(batch, cut, rules):
     losses, counts = [], []
     for rule in rules.values():
         rate = rule(before, batch.page["host"])[owner]
-        loss = choosing.log_loss(rate, after.interval, after.changed)
+        loss = host_prior.log_loss(rate, after.interval, after.changed)
         losses.append(np.bincount(owner, loss, minlength=n_pages))
         probability = -np.expm1(-rate * after.interval)
         place = np.minimum((probability * _N_BINS).astype(int), _N_BINS - 1)

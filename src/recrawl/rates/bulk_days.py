@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from recrawl.reading import Batch
+    from recrawl.log.reading import Batch
     from recrawl.types import Array
 
 __all__ = ["BulkDay", "bulk_days"]
@@ -55,8 +55,8 @@ def bulk_days(batch: Batch, change_rate: Array) -> list[BulkDay]:
 
     Examples
     --------
-    >>> from recrawl.science.processes import History
-    >>> from recrawl.reading import Batch
+    >>> from recrawl.log.history import History
+    >>> from recrawl.log.reading import Batch
     >>> bits = np.zeros((40, 9), bool)
     >>> bits[:, 4] = True
     >>> history = History(*History(np.ones((40, 9)), bits).ragged())

@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 import scipy
 from numpy.typing import NDArray
 
-from recrawl.science import estimators
+from recrawl.rates import dispersion, likelihood
 from recrawl.types import Array
 
 if TYPE_CHECKING:
-    from recrawl.science.processes import History
+    from recrawl.log.history import History
 
 __all__ = ["Dependence", "encoded", "measured"]
 
@@ -44,12 +44,12 @@ def measured(history: History, change_rate: Array, page: Any) -> tuple[Array, Ar
 
     Examples
     --------
-    >>> from recrawl.science.processes import History
+    >>> from recrawl.log.history import History
     >>> before = pa.table({"dispersion": [2.0], "freedom": [3.0]})
     >>> measured(History([1.0], [True], [0, 1]), np.ones(1), before)
     (array([2.]), array([3.]))
     """
-    value, freedom = estimators.dispersion(history, change_rate)
+    value, freedom = dispersion.dispersion(history, change_rate)
     before, known = (np.asarray(page[name]) for name in ("dispersion", "freedom"))
     total = freedom + known
     mean = (freedom * value + known * before) / np.maximum(total, 1.0)
@@ -58,7 +58,7 @@ def measured(history: History, change_rate: Array, page: Any) -> tuple[Array, Ar
 
 @dataclass(frozen=True)
 class Dependence:
-    """Dispersion of a log and of its hosts, as `estimators.dispersion` has it.
+    """Dispersion of a log and of its hosts, as `dispersion.dispersion` has it.
 
     Parameters
     ----------
@@ -99,12 +99,12 @@ class Dependence:
             nothing.
         """
         value, freedom = measured(history, change_rate, page)
-        mean, weight = estimators.pooled_dispersion(value, freedom)
+        mean, weight = dispersion.pooled_dispersion(value, freedom)
         names, member = encoded(page["host"])
         own = np.bincount(member, freedom, len(names))
         total = np.bincount(member, freedom * value, len(names))
         value = total / np.maximum(own, 1.0)
-        value = estimators.shrunk_dispersion(value, own, mean, weight)
+        value = dispersion.shrunk_dispersion(value, own, mean, weight)
         return cls(mean, weight, dict(zip(names, value.tolist(), strict=True)))
 
     def of(self, value: Array, freedom: Array, host: Any) -> Array:
@@ -126,9 +126,9 @@ class Dependence:
         """
         names, member = encoded(host)
         mean = np.array([self.hosts.get(name, self.mean) for name in names])[member]
-        value = estimators.shrunk_dispersion(value, freedom, mean, self.weight)
+        value = dispersion.shrunk_dispersion(value, freedom, mean, self.weight)
         # degrees of freedom of pages are small whole numbers: one quantile for each
-        tail = (1 + estimators.LEVEL) / 2
+        tail = (1 + likelihood.LEVEL) / 2
         each = np.arange(int(freedom.max(initial=0)) + 1)
         wider = scipy.stats.t.ppf(tail, each + self.weight) / scipy.special.ndtri(tail)
         return np.maximum(value * wider[freedom.astype(int)] ** 2, 1.0)

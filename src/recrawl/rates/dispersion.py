@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from recrawl.kernels import likelihood as kernels
-from recrawl.science.estimators.likelihood import each_page
-from recrawl.science.processes import History
+from recrawl.log.history import History
+from recrawl.rates import likelihood_kernels as kernels
+from recrawl.rates.likelihood import each_page
 from recrawl.types import Array, Values
 
-__all__ = ["dispersion", "pooled_dispersion", "serial_sums", "shrunk_dispersion"]
+__all__ = ["dispersion", "pooled_dispersion", "shrunk_dispersion"]
 
 # In the mean dispersion of a log, the model's dispersion 1 has the weight of this many
 # degrees of freedom, so that a few crawls do not determine the mean (our choice).
@@ -61,8 +61,9 @@ def dispersion(history: History, change_rate: ArrayLike) -> tuple[Values, Values
     Examples
     --------
     >>> import numpy as np
-    >>> from recrawl.science.estimators import dispersion, mle
-    >>> from recrawl.science.processes import History
+    >>> from recrawl.rates.dispersion import dispersion
+    >>> from recrawl.rates.likelihood import mle
+    >>> from recrawl.log.history import History
     >>> bursts = History(np.ones(40), np.repeat([True, False] * 2, 10))
     >>> value, freedom = dispersion(bursts, mle(bursts))
     >>> float(value.round(3)), float(freedom)
@@ -141,56 +142,3 @@ def shrunk_dispersion(
     array([1., 3.])
     """
     return mean + freedom / (freedom + weight) * (value - mean)
-
-
-def serial_sums(history: History, change_rate: ArrayLike) -> tuple[Values, Values]:
-    r"""Sums from which the score of clustering is computed.
-
-    .. math:: \sum_n r_n r_{n-1}, \quad \sum_n (r_n r_{n-1})^2, \qquad
-        r_n = \frac{I_n - p_n}{\sqrt{p_n (1 - p_n)}}, \quad p_n = 1 - e^{-\Delta w_n},
-
-    with the bits I. The score is the first sum over the root of the number of its
-    products, or of the second sum if that is larger: with few changes the score stays
-    near 0. It is about standard normal if changes are Poisson, high if they cluster,
-    and low if they are regular. Under Poisson changes each residual has mean 0
-    whatever came before, also where bits chose the intervals, so that the products are
-    a martingale. That the rate is estimated from the same bits lowers the score by
-    some 0.3 at 10 crawls and 0.1 at 400 (measured). In none of the papers.
-
-    The sums can be added over parts of a page's history that are read one after
-    the other; a product across two parts is then left out.
-
-    Parameters
-    ----------
-    history : History
-        In either form.
-    change_rate : array_like, shape ``history.shape``, 1/time
-        As `mle` gives it; at 0 and inf all bits are certain and add nothing.
-
-    Returns
-    -------
-    products, squares : ndarray or float, shape ``history.shape``
-        inf for bits that are impossible at the rate.
-
-    Examples
-    --------
-    >>> from recrawl.science.processes import History
-    >>> history = History([1.0, 1.0, 1.0], [True, True, False])
-    >>> products, squares = serial_sums(history, np.log(2))
-    >>> float(products.round(3)), float(squares.round(3))
-    (0.0, 2.0)
-    """
-    exponent = -history.interval * history.per_crawl(change_rate)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        # both cases of r without the difference 1 - p, which would lose digits
-        residual = np.where(
-            history.changed,
-            np.exp(exponent / 2) / np.sqrt(-np.expm1(exponent)),
-            -np.sqrt(np.expm1(-exponent)),
-        )
-    product = np.zeros(residual.shape)
-    product[..., 1:] = residual[..., 1:] * residual[..., :-1]
-    if history.offsets is not None:
-        # the first crawl of a page has no neighbour before it
-        product[history.offsets[:-1][history.n_crawls > 0]] = 0.0
-    return history.total(product), history.total(product**2)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
-from recrawl.planning import expected
-from recrawl.state import kept
+from recrawl.log.state import kept
+from recrawl.rates.posterior import expected
 from recrawl.types import Array
 
 if TYPE_CHECKING:
-    from recrawl.reading import Batch
+    from recrawl.log.reading import Batch
 
 __all__ = ["drift", "number_of_changes"]
 
@@ -55,8 +55,8 @@ def drift(
 
     Examples
     --------
-    >>> from recrawl.reading import Batch
-    >>> from recrawl.science.processes import History
+    >>> from recrawl.log.reading import Batch
+    >>> from recrawl.log.history import History
     >>> bits = np.random.default_rng(1).random((50, 100)) < 1 - np.exp(-0.5)
     >>> history = History(*History(np.ones((50, 100)), bits).ragged())
     >>> batch = Batch(None, history, np.tile(np.arange(100), 50), np.ones(5000, bool))

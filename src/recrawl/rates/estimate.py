@@ -16,23 +16,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paperlib.errors import ArgumentError
-from recrawl import choosing, cluster, reading
-from recrawl.bulk import bulk_days
-from recrawl.dependence import Dependence, measured
-from recrawl.drift import drift, number_of_changes
-from recrawl.files import alone
-from recrawl.inputs import check_once
-from recrawl.output import check_output, description, parquet, table
-from recrawl.science import estimators, freshness
-from recrawl.signalling import Quality
-from recrawl.state import compress
-from recrawl.suspects import Suspects
-from recrawl.tally import warn
+from recrawl.log import cluster, reading
+from recrawl.log.files import alone
+from recrawl.log.output import check_once, check_output, description, parquet, table
+from recrawl.log.state import compress
+from recrawl.log.tally import warn
+from recrawl.rates import freshness, host_prior, likelihood
+from recrawl.rates.bulk_days import bulk_days
+from recrawl.rates.dependence import Dependence, measured
+from recrawl.rates.drift import drift, number_of_changes
+from recrawl.rates.quality import Quality
+from recrawl.rates.suspects import Suspects
 from recrawl.types import PathLike
 from recrawl.units import counted
 
 if TYPE_CHECKING:
-    from recrawl.formats.source import Source
+    from recrawl.log.formats.source import Source
 
 __all__ = ["Estimates", "estimate"]
 
@@ -48,7 +47,6 @@ _COPIED = (
     "gone",
 )
 _DAY = 86_400_000_000  # microseconds
-_PATTERN = 3  # standard deviations of the score of a Poisson page
 
 
 @dataclass(frozen=True)
@@ -71,11 +69,11 @@ class Estimates:
         pseudo-observations are divided for a page of each; None where one prior
         for all hosts predicts as well.
     dispersion : float
-        Mean dispersion of the log's pages (`estimators.pooled_dispersion`): 1 if
+        Mean dispersion of the log's pages (`dispersion.pooled_dispersion`): 1 if
         their changes are Poisson.
     drift : list of float or None
         Factors by which pages changed faster in up to three later parts of the log
-        than was predicted from before (`recrawl.drift`); None with fewer than 400 bits
+        than was predicted from before (`drift.drift`); None with fewer than 400 bits
         to predict.
     period : float
         A fifth of the log's length, days: the prediction intervals of numbers of
@@ -146,7 +144,7 @@ def estimate(
     ----------
     path : path, sequence of path, or Source
         Files, also gzipped, and folders of one format, which is recognised: what
-        a crawler stored (`recrawl.formats`), or a table in CSV, TSV, JSON Lines or
+        a crawler stored (`recrawl.log.formats`), or a table in CSV, TSV, JSON Lines or
         Parquet. Columns of a table: url, time (ISO 8601 without a zone is UTC, times
         of HTTP and mail and the like, or a number since 1970 in seconds, milli-,
         micro- or nanoseconds by its size; from 1990 to a day from now), and
@@ -161,17 +159,16 @@ def estimate(
         (intervals between crawls), n_changed (of these), n_failed, n_incomparable
         (fetches of this log that have nothing to be compared by), first_crawl,
         last_crawl, gone, change_rate (1/day), its 95% interval from low to high
-        (`estimators.likelihood_interval`), log_stderr (standard
+        (`likelihood.likelihood_interval`), log_stderr (standard
         deviation of the logarithm of the change rate in its posterior,
-        `estimators.log_stderr`), log_rate (mean of that logarithm in the same
-        posterior, of 1/day, `estimators.mean_log_rate`), dispersion (by which
+        `likelihood.log_stderr`), log_rate (mean of that logarithm in the same
+        posterior, of 1/day, `likelihood.mean_log_rate`), dispersion (by which
         the interval and the posterior are widened, 1 or more), next_low and next_high
         (95% prediction interval of the number of changes in the next `period`,
         `drift.number_of_changes`; absent without a period), freshness_now
         (expected between the crawls of this log, at change_rate; null without
-        any), degenerate ("never" or "always" changed, or null), serial_score, and
-        pattern ("bursty" or "regular" where the score is beyond 3, or null; see
-        `estimators.serial_sums`). The metadata "recrawl" are the `Estimates` as JSON.
+        any), degenerate ("never" or "always" changed, or null). The metadata
+        "recrawl" are the `Estimates` as JSON.
     state : path, optional
         What earlier logs left: read if it exists, and written anew. Rows that
         are not after a page's last one are left out, so that none counts
@@ -181,7 +178,7 @@ def estimate(
         entries of feeds): a CSV or Parquet file with the columns url and time.
         Then there are columns recall, precision, false_rate (1/day) and
         signals_from ("page", "host" or "all": whose estimates they are, see
-        `recrawl.signalling`; "none" of pages without a signal), which `schedule`
+        `recrawl.rates.quality`; "none" of pages without a signal), which `schedule`
         needs for thresholds.
     force : bool, default False
         Overwrite an output that exists.
@@ -233,13 +230,13 @@ def estimate(
     the prior. If pages of hosts with a mean rate of their own predict the last bit of
     pages from those before better, by two standard errors, each host has a prior,
     which differs from that of all pages in its unit of time alone
-    (`choosing.choose`). low and high are those of the likelihood of the crawls and the
-    pseudo-observations, whose maximum the rate is.
+    (`host_prior.choose`). low and high are those of the likelihood of the crawls and
+    the pseudo-observations, whose maximum the rate is.
 
     Intervals are widened where changes depend on each other: the likelihood is
     raised to the power 1 / dispersion. The dispersion of a page, from its crawls in
-    this log (`estimators.dispersion`), is shrunk to that of its host and of the log
-    (`recrawl.dependence`), and counts as much as the page's crawls do beside the
+    this log (`dispersion.dispersion`), is shrunk to that of its host and of the log
+    (`recrawl.rates.dependence`), and counts as much as the page's crawls do beside the
     pseudo-observations. The intervals hold the rate that very many crawls at such
     intervals would give; where changes cluster within one interval, several count
     as one, and the mean number of changes a day is higher.
@@ -247,9 +244,8 @@ def estimate(
     With `state`, counts are those of all logs together, and so are rates and
     limits, to a relative 1e-4 (at most 3e-5 was measured, on uniform,
     exponential and lognormal intervals): intervals of one page and bit that
-    differ by less than 1.1% are kept as their mean. The score is summed log by
-    log. When the prior is chosen, the last bit of a page that is not in this log is
-    any of its bits.
+    differ by less than 1.1% are kept as their mean. When the prior is chosen, the
+    last bit of a page that is not in this log is any of its bits.
 
     Examples
     --------
@@ -278,7 +274,7 @@ def estimate(
         table(output, force) as rates,
     ):
         known = _known(log, _existing(state))
-        sample = log.sample(choosing.SAMPLE)
+        sample = log.sample(host_prior.SAMPLE)
         suspects, totals = Suspects(log.connection), _Totals()
         model = _learn(sample, _existing(state))
         function = functools.partial(_tables, model=model, with_state=state is not None)
@@ -338,7 +334,7 @@ def _check(path, output, state, signals, force, dask):
 class _Model:
     """What was learnt from a sample, for all batches."""
 
-    chosen: choosing.Chosen
+    chosen: host_prior.Chosen
     dependence: Dependence
     drift: list | None
     period: float
@@ -349,7 +345,7 @@ class _Model:
 def _learn(sample, state):
     """Learn the model from a sample of pages, and from a state if there is one."""
     history, host = sample.all_crawls, sample.page["host"]
-    chosen = choosing.choose(history, bits=sample.all_bits, host=host)
+    chosen = host_prior.choose(history, bits=sample.all_bits, host=host)
     rate = chosen.rate(history, host)
     dependence = Dependence.learn(sample.bits, rate, sample.page)
     quality, period = None, 0.0
@@ -370,7 +366,7 @@ def _learn(sample, state):
 def _rates(sample, scales):
     """Columns of the posterior of pages of which the prior is learnt, too."""
     history, host = sample.all_crawls, sample.page["host"]
-    chosen = choosing.learnt(history, host, scales)
+    chosen = host_prior.learnt(history, host, scales)
     rate = chosen.rate(history, host)
     dependence = Dependence.learn(sample.bits, rate, sample.page)
     return _posterior(sample, history, chosen, dependence)[0]
@@ -414,8 +410,6 @@ def _kinds(rows):
     kinds = {
         "never changed": pc.equal(rows["degenerate"], "never"),
         "always changed": pc.equal(rows["degenerate"], "always"),
-        "bursty": pc.equal(rows["pattern"], "bursty"),
-        "regular": pc.equal(rows["pattern"], "regular"),
         "whose URL names no host": pc.equal(rows["host"], ""),
         "gone": rows["gone"],
         "never fetched successfully": pc.and_not(unknown, fetched),
@@ -462,19 +456,11 @@ def _tables(batch, *, model, with_state):
     One after the other, so that only one of these large tables is in memory.
     """
     history, bits, page = batch.all_crawls, batch.bits, batch.page
-    rate = estimators.mle(history)
-    products, squares = estimators.serial_sums(bits, rate)
-    new = {
-        "n_crawls": bits.n_crawls,
-        "n_changed": bits.total(bits.changed).astype(int),
-        "lag": products,
-        "lag_squares": squares,
-    }
-    n, n_changed, *sums = (
-        np.asarray(page[name]) + values for name, values in new.items()
-    )
+    rate = likelihood.mle(history)
+    n = np.asarray(page["n_crawls"]) + bits.n_crawls
+    n_changed = np.asarray(page["n_changed"]) + bits.total(bits.changed).astype(int)
     given = model.chosen, model.dependence
-    posterior, dispersion = _posterior(batch, history, *given)
+    posterior, measures = _posterior(batch, history, *given)
     if model.period:
         rates = posterior["log_rate"], posterior["log_stderr"]
         low, high = number_of_changes(*rates, model.period, model.drift)
@@ -484,23 +470,12 @@ def _tables(batch, *, model, with_state):
         quality = model.quality.columns(bits, *_signalled(batch))
     copied = {name: page[name] for name in _COPIED}
     counts = {"n_crawls": n, "n_changed": n_changed}
-    patterns = _patterns(rate, n, *sums)
+    degenerate = {"degenerate": _label(never=rate == 0, always=np.isinf(rate))}
     now = freshness.crawled(bits, posterior["change_rate"])
     now = {"freshness_now": pa.array(now, mask=np.isnan(now))}
-    yield pa.table(copied | counts | posterior | now | patterns | quality)
+    yield pa.table(copied | counts | posterior | now | degenerate | quality)
     if with_state:
-        yield compress(page, history, (n, n_changed), sums, dispersion)
-
-
-def _patterns(rate, n_crawls, products, squares):
-    """Columns that say of pages what a Poisson page would not have."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        score = products / np.sqrt(np.maximum(squares, np.maximum(n_crawls - 1, 0)))
-    return {
-        "degenerate": _label(never=rate == 0, always=np.isinf(rate)),
-        "serial_score": pa.array(score, mask=np.isnan(score)),
-        "pattern": _label(bursty=score > _PATTERN, regular=score < -_PATTERN),
-    }
+        yield compress(page, history, (n, n_changed), measures)
 
 
 def _posterior(batch, history, chosen, dependence):
@@ -508,19 +483,19 @@ def _posterior(batch, history, chosen, dependence):
     host = batch.page["host"]
     history, scale = chosen.scaled(history, host)
     posterior = chosen.prior.observed(history)
-    mode = estimators.mle(posterior)
+    mode = likelihood.mle(posterior)
     found = measured(batch.bits, mode * scale, batch.page)
     # the crawls are widened, and the pseudo-observations are not
-    share = estimators.log_information(history, mode)
-    share /= (information := estimators.log_information(posterior, mode))
+    share = likelihood.log_information(history, mode)
+    share /= (information := likelihood.log_information(posterior, mode))
     dispersion = 1 + (dependence.of(*found, host) - 1) * share
-    low, high = estimators.likelihood_interval(posterior, mode, dispersion)
-    log_rate = estimators.mean_log_rate(posterior, mode, dispersion)
+    low, high = likelihood.likelihood_interval(posterior, mode, dispersion)
+    log_rate = likelihood.mean_log_rate(posterior, mode, dispersion)
     columns = {
         "change_rate": mode * scale,
         "low": low * scale,
         "high": high * scale,
-        "log_stderr": estimators.log_stderr(information, dispersion),
+        "log_stderr": likelihood.log_stderr(information, dispersion),
         "log_rate": log_rate + np.log(scale),
         "dispersion": dispersion,
     }

@@ -11,7 +11,7 @@ from scipy.special import exprel
 from recrawl.types import Array
 
 if TYPE_CHECKING:
-    from recrawl.science.processes import History
+    from recrawl.log.history import History
 
 __all__ = ["crawled"]
 
@@ -37,7 +37,7 @@ def crawled(history: History, change_rate: ArrayLike) -> Array:
 
     Examples
     --------
-    >>> from recrawl.science.processes import History
+    >>> from recrawl.log.history import History
     >>> crawled(History([1.0, 1.0, 2.0], [0, 1, 1]), 1.0).round(3)
     np.float64(0.532)
     """

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from recrawl.dependence import encoded
-from recrawl.science import estimators
-from recrawl.science.priors import PseudoObservations
-from recrawl.science.processes import History
-from recrawl.state import kept
+from recrawl.log.history import History
+from recrawl.log.state import kept
+from recrawl.rates import likelihood
+from recrawl.rates.dependence import encoded
+from recrawl.rates.prior import PseudoObservations
 from recrawl.types import Array
 
 __all__ = ["SAMPLE", "Chosen", "choose", "learn_prior", "learnt", "log_loss"]
@@ -84,7 +84,7 @@ def learn_prior(sample: History) -> PseudoObservations:
     if crawled.sum() < 2:
         mean = float(sample.interval.mean()) if sample.interval.size else 1.0
         return PseudoObservations(mean, mean)
-    rate = estimators.mle(sample, substitute=True)[crawled]
+    rate = likelihood.mle(sample, substitute=True)[crawled]
     grid = np.geomspace(rate.min() / 10, rate.max() * 10, 500)
     return PseudoObservations.learn(sample, grid)
 
@@ -229,7 +229,7 @@ def _host_scales(history, host):
     }
     crawls = history.interval[order], history.changed[order]
     together = History(*crawls, np.append(0, np.cumsum(n)), **optional)
-    rate = estimators.mle(together, substitute=True)
+    rate = likelihood.mle(together, substitute=True)
     known = (n > 0) & (rate > 0) & (rate < np.inf)
     log, error = np.log(rate[known]), _LOG_VARIANCE / n[known]
     spread = max(log.var() - error.mean(), 0.0)

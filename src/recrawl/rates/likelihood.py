@@ -9,9 +9,9 @@ import scipy
 from numpy.typing import ArrayLike
 
 from paperlib.estimators.batch import replace_degenerate
-from recrawl.kernels import likelihood as kernels
-from recrawl.kernels import threads_for
-from recrawl.science.processes import History
+from recrawl.compiled import threads_for
+from recrawl.log.history import History
+from recrawl.rates import likelihood_kernels as kernels
 from recrawl.types import Array, Values
 
 __all__ = [
@@ -82,8 +82,8 @@ def mle(history: History, *, substitute: bool = False) -> Values:
 
     Examples
     --------
-    >>> from recrawl.science.estimators import mle
-    >>> from recrawl.science.processes import History
+    >>> from recrawl.rates.likelihood import mle
+    >>> from recrawl.log.history import History
     >>> float(mle(History([1.0, 2.0, 1.0], [True, False, True])).round(4))
     0.6931
     """
@@ -105,7 +105,7 @@ def likelihood_interval(
         \ell(\Delta) \ge \ell(\hat\Delta) - \varphi\,\chi^2_1(0.95) / 2 ,
 
     of about nominal coverage where the dispersion :math:`\varphi` is right: 1 if
-    changes are Poisson, else that of `estimators.dispersion`.
+    changes are Poisson, else that of `dispersion.dispersion`.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def likelihood_interval(
 
     Examples
     --------
-    >>> from recrawl.science.processes import History
+    >>> from recrawl.log.history import History
     >>> history = History([1.0, 2.0, 1.0], [True, False, True])
     >>> low, high = likelihood_interval(history, mle(history))
     >>> float(low.round(3)), float(high.round(3))

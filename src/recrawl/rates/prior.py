@@ -7,10 +7,10 @@ import scipy
 from numpy.typing import ArrayLike
 
 from paperlib import priors
-from recrawl.kernels import priors as kernels
-from recrawl.kernels import threads_for
-from recrawl.science.estimators import mle
-from recrawl.science.processes import History
+from recrawl.compiled import threads_for
+from recrawl.log.history import History
+from recrawl.rates import prior_kernels as kernels
+from recrawl.rates.likelihood import mle
 from recrawl.types import Values
 
 __all__ = ["PseudoObservations"]
@@ -26,8 +26,8 @@ class PseudoObservations(priors.PseudoObservations):
 
     Examples
     --------
-    >>> from recrawl.science.priors import PseudoObservations
-    >>> from recrawl.science.processes import History
+    >>> from recrawl.rates.prior import PseudoObservations
+    >>> from recrawl.log.history import History
     >>> prior = PseudoObservations(changed=2.0, unchanged=1.0)
     >>> float(prior.estimate(History([1.0], [True], age=[0.25])).round(3))
     1.038

@@ -14,8 +14,8 @@ import math
 import numpy as np
 from numba import prange
 
-from recrawl.kernels import compiled, parallel
-from recrawl.kernels.likelihood import unchanged_time
+from recrawl.compiled import compiled, parallel
+from recrawl.rates.likelihood_kernels import unchanged_time
 
 # So far above the smallest number, 1e-308, that one factor more leaves the
 # product above it.

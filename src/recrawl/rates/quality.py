@@ -7,100 +7,24 @@ signals come without a change.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
 from paperlib.signals import fit
-from recrawl.database import first_line, run, sql
-from recrawl.dependence import encoded
-from recrawl.files import temporary_folder
-from recrawl.formats.checking import mended
-from recrawl.formats.tables import check, selected
-from recrawl.output import sound
-from recrawl.state import kept
-from recrawl.types import PathLike
+from recrawl.log.state import kept
+from recrawl.rates.dependence import encoded
 
 if TYPE_CHECKING:
-    from recrawl.science.processes import History
-    from recrawl.tally import Tally
+    from recrawl.log.history import History
 
-__all__ = ["Quality", "attach"]
+__all__ = ["Quality"]
 
 # Precision and recall of a page count if both standard errors are at most this.
 _PRECISE = 0.1
 _LEAST = 10  # signals of a page; with fewer it is hardly ever so precise (our choice)
 _ENOUGH = 100  # signals, and changes, of a host
-
-
-def attach(connection: Any, path: PathLike, tally: Tally) -> None:
-    r"""Read signals, and write how many came before each crawl of a log.
-
-    Parameters
-    ----------
-    connection : duckdb.DuckDBPyConnection
-        With the tables ``page`` and ``sorted``.
-    path : path
-        A CSV or Parquet file with the columns url and time; repeats of a page
-        within a minute count once. Of a damaged gzip file the sound lines are
-        used, as of a log.
-    tally : Tally
-        Gets the signals that cannot be read, or belong to no page of the log.
-
-    Raises
-    ------
-    FileNotFoundError
-        No such file.
-    ValueError
-        A file without these columns.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from recrawl import reading
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     log, pings = Path(folder, "log.csv"), Path(folder, "pings.csv")
-    ...     _ = log.write_text("url,time,changed\na,2026-01-01,0\na,2026-01-03,1\n")
-    ...     _ = pings.write_text("url,time\na,2026-01-02\n")
-    ...     with reading.opened(log, signals=pings) as opened:  # calls this function
-    ...         opened.sample(1).n_signals
-    array([1], dtype=int32)
-    """
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"no such file: {path}")
-    with temporary_folder() as folder, sound(path):
-        whole = mended(path, folder, check(path, {}), 0, tally)
-        _read(connection, path, whole)
-    _count(connection, path.name, tally)
-    for statement in connection.extract_statements(sql("count_signals")):
-        connection.execute(statement)
-
-
-def _read(connection, file, whole):
-    """Read a file, or what is whole of it, into the table ``signal``."""
-    try:
-        query = selected(connection, file, ("url", "time"), whole)
-        connection.execute(f"create or replace temp view signals_text as {query}")
-        run(connection, sql("read_signals"), "signals")
-    except duckdb.InvalidInputException as error:
-        raise ValueError(f"{file} cannot be read: {first_line(error)}") from None
-
-
-def _count(connection, name, tally):
-    """Count the signals that are not used."""
-    rows = connection.execute(
-        "select coalesce(reason, 'of pages that the log does not have') as why, "
-        "count(*), min((row, coalesce(signal.url, '')), 3) "
-        "from signal left join page using (url) "
-        "where reason is not null or page.url is null group by why"
-    ).fetchall()
-    for why, n, places in rows:
-        where = [(0, row, f"{name} row {row}: {url}") for row, url in places]
-        tally.add(f"signals {why}", n, where)
 
 
 class Quality:
@@ -135,7 +59,7 @@ class Quality:
     Examples
     --------
     >>> import pyarrow as pa
-    >>> from recrawl.science.processes import History
+    >>> from recrawl.log.history import History
     >>> history = History([1.0] * 400, [True, False] * 200, [0, 200, 400])
     >>> n_signals, host = np.tile([1, 0], 200), pa.array(["a.org", "b.org"])
     >>> quality = Quality(history, n_signals, host)

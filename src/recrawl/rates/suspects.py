@@ -14,7 +14,7 @@ from typing import Any
 
 import duckdb
 
-from recrawl.database import sql
+from recrawl.log.database import sql
 
 __all__ = ["Suspect", "Suspects"]
 
@@ -114,7 +114,7 @@ class Suspects:
         parts = "without fragments and parameters of tracking or sessions"
         found += [
             (host, n, f"that are {n_pages:,} {parts}", cause)
-            for host, n, n_pages in self._rows(sql("find_variants"))
+            for host, n, n_pages in self._rows(sql("find_variants", "rates"))
         ]
         found = [Suspect(*each) for each in found]
         return sorted(found, key=lambda each: (-each.n_pages, each.host, each.what))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from recrawl.formats import (
+from recrawl.log.formats import (
     cdx,
     cdxj,
     changedetection,
@@ -25,7 +25,7 @@ from recrawl.formats import (
     warc,
     wayback,
 )
-from recrawl.formats.base import Format, beginning
+from recrawl.log.formats.base import Format, beginning
 
 __all__ = ["FORMATS", "NAMES", "recognise"]
 

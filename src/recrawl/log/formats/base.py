@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recrawl.database import assign, pattern
+from recrawl.log.database import assign, pattern
 from recrawl.types import PathLike
 
 __all__ = [
@@ -64,7 +64,7 @@ class Format:
     Examples
     --------
     >>> from pathlib import Path
-    >>> from recrawl.formats import tables
+    >>> from recrawl.log.formats import tables
     >>> tables.FORMATS[0].recognises(b"url,time,changed", Path("log.csv"))
     True
     """

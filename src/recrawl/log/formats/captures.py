@@ -12,7 +12,7 @@ a digest, or with that of an empty body, the server answered that nothing change
 import base64
 import hashlib
 
-from recrawl.database import quoted
+from recrawl.log.database import quoted
 
 __all__ = [
     "BARE",
@@ -60,7 +60,7 @@ def query(captures: str) -> str:
     Examples
     --------
     >>> import duckdb
-    >>> from recrawl.database import sql
+    >>> from recrawl.log.database import sql
     >>> connection = duckdb.connect()
     >>> _ = connection.execute(sql("tables"))
     >>> f = "['k', '20261001061208', 'http://A.org:80/B', 'text/html', '-', 'QELU']"

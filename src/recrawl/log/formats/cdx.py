@@ -12,8 +12,8 @@ which the unchanged captures (warc/revisit) were left out.
 
 import re
 
-from recrawl.formats import captures
-from recrawl.formats.base import Format
+from recrawl.log.formats import captures
+from recrawl.log.formats.base import Format
 
 __all__ = ["FORMATS"]
 

@@ -8,8 +8,8 @@ save pages when they change, so that rates come out high.
 
 import re
 
-from recrawl.formats import captures
-from recrawl.formats.base import Format
+from recrawl.log.formats import captures
+from recrawl.log.formats.base import Format
 
 __all__ = ["FORMATS"]
 

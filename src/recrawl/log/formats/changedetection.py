@@ -19,8 +19,8 @@ from collections import Counter
 from datetime import timedelta
 from itertools import pairwise
 
-from recrawl.formats.base import Format
-from recrawl.formats.records import batches, moments
+from recrawl.log.formats.base import Format
+from recrawl.log.formats.records import batches, moments
 
 __all__ = ["FORMATS"]
 

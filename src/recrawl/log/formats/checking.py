@@ -24,9 +24,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from recrawl.formats.base import is_packed, members
-from recrawl.formats.records import LOST
-from recrawl.tally import Tally
+from recrawl.log.formats.base import is_packed, members
+from recrawl.log.formats.records import LOST
+from recrawl.log.tally import Tally
 from recrawl.types import PathLike
 
 __all__ = ["SHOWN", "Quotes", "Utf8", "mended"]
@@ -243,7 +243,7 @@ def mended(
     --------
     >>> import gzip, tempfile
     >>> from pathlib import Path
-    >>> from recrawl.tally import Tally
+    >>> from recrawl.log.tally import Tally
     >>> tally = Tally()
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "text.gz")

@@ -15,9 +15,9 @@ import contextlib
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recrawl.formats import captures
-from recrawl.formats.base import Format
-from recrawl.formats.pieces import first_object
+from recrawl.log.formats import captures
+from recrawl.log.formats.base import Format
+from recrawl.log.formats.pieces import first_object
 
 __all__ = ["FORMATS"]
 

@@ -8,9 +8,9 @@ One dump holds no change with its interval: dump again from time to time, and
 read all the dumps.
 """
 
-from recrawl.database import quoted
-from recrawl.formats.base import Format
-from recrawl.formats.pieces import NEVER, fields, first_object
+from recrawl.log.database import quoted
+from recrawl.log.formats.base import Format
+from recrawl.log.formats.pieces import NEVER, fields, first_object
 
 __all__ = ["FORMATS"]
 

@@ -15,8 +15,8 @@ was deleted is not marked as gone.
 import re
 from datetime import UTC, datetime, timedelta
 
-from recrawl.formats.base import Format, unpacked
-from recrawl.formats.records import LONGEST, TOO_LONG, batches
+from recrawl.log.formats.base import Format, unpacked
+from recrawl.log.formats.records import LONGEST, TOO_LONG, batches
 
 __all__ = ["FORMATS"]
 

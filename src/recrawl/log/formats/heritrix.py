@@ -13,9 +13,9 @@ length (lenTrunc) is compared with others that were.
 
 import re
 
-from recrawl.database import quoted
-from recrawl.formats.base import Format
-from recrawl.formats.captures import CUT, CUT_PREFIX, OTHER_METHOD
+from recrawl.log.database import quoted
+from recrawl.log.formats.base import Format
+from recrawl.log.formats.captures import CUT, CUT_PREFIX, OTHER_METHOD
 
 __all__ = ["FORMATS"]
 

@@ -9,12 +9,12 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from recrawl.database import assign, first_line, run, sql
-from recrawl.formats import tables
-from recrawl.formats.base import Format, read_from
-from recrawl.formats.checking import Utf8, mended
-from recrawl.formats.source import Source
-from recrawl.tally import FAILED, Tally
+from recrawl.log.database import assign, first_line, run, sql
+from recrawl.log.formats import tables
+from recrawl.log.formats.base import Format, read_from
+from recrawl.log.formats.checking import Utf8, mended
+from recrawl.log.formats.source import Source
+from recrawl.log.tally import FAILED, Tally
 
 __all__ = ["insert"]
 
@@ -61,10 +61,10 @@ def insert(
 
     Examples
     --------
-    >>> from recrawl.database import database
-    >>> from recrawl.formats import tables
-    >>> from recrawl.formats.source import Source
-    >>> from recrawl.tally import Tally
+    >>> from recrawl.log.database import database
+    >>> from recrawl.log.formats import tables
+    >>> from recrawl.log.formats.source import Source
+    >>> from recrawl.log.tally import Tally
     >>> with database("200MiB") as (connection, folder):
     ...     _ = connection.execute(sql("tables"))
     ...     file = folder / "log.csv"

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from itertools import islice, pairwise
 from xml.parsers import expat
 
-from recrawl.formats.base import unpacked
-from recrawl.formats.records import LONGEST, TOO_LONG
+from recrawl.log.formats.base import unpacked
+from recrawl.log.formats.records import LONGEST, TOO_LONG
 from recrawl.types import PathLike
 
 __all__ = ["Element", "document", "root"]

@@ -17,10 +17,10 @@ false, or read the segments (readseg).
 One dump holds no change with its interval: keep every dump and read them all.
 """
 
-from recrawl.database import quoted
-from recrawl.formats.base import Format
-from recrawl.formats.pieces import NEVER, fields, first_object
-from recrawl.tally import FAILED
+from recrawl.log.database import quoted
+from recrawl.log.formats.base import Format
+from recrawl.log.formats.pieces import NEVER, fields, first_object
+from recrawl.log.tally import FAILED
 
 __all__ = ["FORMATS", "ZONE", "failed_without_status", "status"]
 

@@ -5,7 +5,7 @@ import contextlib
 import json
 from typing import Any
 
-from recrawl.database import quoted
+from recrawl.log.database import quoted
 
 __all__ = ["NEVER", "fields", "first_object"]
 

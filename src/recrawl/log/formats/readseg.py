@@ -9,15 +9,11 @@ the page. The signature is an MD5 of the bytes or of the text, as configured;
 nothing tells which.
 """
 
-from recrawl.database import quoted
-from recrawl.formats.base import Format
-from recrawl.formats.captures import CUT
-from recrawl.formats.nutch import (
-    ZONE,
-    failed_without_status,
-    status,
-)
-from recrawl.formats.pieces import NEVER
+from recrawl.log.database import quoted
+from recrawl.log.formats.base import Format
+from recrawl.log.formats.captures import CUT
+from recrawl.log.formats.nutch import ZONE, failed_without_status, status
+from recrawl.log.formats.pieces import NEVER
 
 __all__ = ["FORMATS"]
 

@@ -9,8 +9,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from recrawl.database import assign, sql
-from recrawl.formats.base import COLUMNS
+from recrawl.log.database import assign, sql
+from recrawl.log.formats.base import COLUMNS
 from recrawl.types import PathLike
 
 __all__ = [

@@ -16,9 +16,9 @@ import re
 from collections import Counter
 from datetime import timedelta
 
-from recrawl.formats.base import Format
-from recrawl.formats.markup import document, root
-from recrawl.formats.records import LOST, batches, downloaded, moments
+from recrawl.log.formats.base import Format
+from recrawl.log.formats.markup import document, root
+from recrawl.log.formats.records import LOST, batches, downloaded, moments
 
 __all__ = ["FORMATS"]
 

@@ -9,9 +9,9 @@ from datetime import datetime
 from pathlib import Path
 
 from paperlib.errors import ArgumentError
-from recrawl.formats import NAMES, recognise
-from recrawl.formats.base import Format, beginning
-from recrawl.formats.tables import OPTIONAL, REQUIRED, SIGNALS
+from recrawl.log.formats import NAMES, recognise
+from recrawl.log.formats.base import Format, beginning
+from recrawl.log.formats.tables import OPTIONAL, REQUIRED, SIGNALS
 from recrawl.types import PathLike
 
 __all__ = ["Source"]
@@ -36,7 +36,7 @@ class Source:
     path : path or sequence of path
         Files, also gzipped, and folders that hold files at any depth.
     format : str
-        A name in `recrawl.formats.FORMATS`; "auto" recognises files by their first
+        A name in `recrawl.log.formats.FORMATS`; "auto" recognises files by their first
         bytes.
     columns : mapping from str to str, optional
         For tables: the column to take for each of ours, such as

@@ -16,10 +16,10 @@ One document holds no change with its interval: export again from time to time,
 and read all the exports.
 """
 
-from recrawl.database import quoted
-from recrawl.formats.base import Format
-from recrawl.formats.pieces import NEVER, fields, first_object
-from recrawl.tally import FAILED
+from recrawl.log.database import quoted
+from recrawl.log.formats.base import Format
+from recrawl.log.formats.pieces import NEVER, fields, first_object
+from recrawl.log.tally import FAILED
 
 __all__ = ["FORMATS"]
 

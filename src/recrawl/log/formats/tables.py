@@ -24,11 +24,11 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recrawl.database import assign, run, sql
-from recrawl.formats.base import Format, beginning, read_from, unpacked
-from recrawl.formats.checking import SHOWN, Quotes, Utf8
-from recrawl.formats.pieces import first_object
-from recrawl.tally import FAILED, Tally, warn
+from recrawl.log.database import assign, run, sql
+from recrawl.log.formats.base import Format, beginning, read_from, unpacked
+from recrawl.log.formats.checking import SHOWN, Quotes, Utf8
+from recrawl.log.formats.pieces import first_object
+from recrawl.log.tally import FAILED, Tally, warn
 from recrawl.types import PathLike
 
 __all__ = [
@@ -152,8 +152,8 @@ def insert(
 
     Examples
     --------
-    >>> from recrawl.database import database
-    >>> from recrawl.tally import Tally
+    >>> from recrawl.log.database import database
+    >>> from recrawl.log.tally import Tally
     >>> with database("200MiB") as (connection, folder):
     ...     _ = connection.execute(sql("tables"))
     ...     file = folder / "log.csv"

@@ -23,9 +23,9 @@ import re
 import zlib
 from collections import deque
 
-from recrawl.formats.base import Format, is_packed, members
-from recrawl.formats.captures import CUT, CUT_PREFIX, EMPTY, OTHER_METHOD
-from recrawl.formats.records import LOST, batches
+from recrawl.log.formats.base import Format, is_packed, members
+from recrawl.log.formats.captures import CUT, CUT_PREFIX, EMPTY, OTHER_METHOD
+from recrawl.log.formats.records import LOST, batches
 
 __all__ = ["FORMATS"]
 

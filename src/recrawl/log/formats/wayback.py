@@ -18,9 +18,9 @@ import re
 
 import pyarrow as pa
 
-from recrawl.formats import captures
-from recrawl.formats.base import Format, unpacked
-from recrawl.formats.records import LONGEST, groups, macros
+from recrawl.log.formats import captures
+from recrawl.log.formats.base import Format, unpacked
+from recrawl.log.formats.records import LONGEST, groups, macros
 
 __all__ = ["FORMATS"]
 

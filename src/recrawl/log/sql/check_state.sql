@@ -15,7 +15,6 @@ where
             -- a hundred million: a crawl every ten seconds for thirty years
             and list_min(n) > 0 and list_sum(n) <= 1e8
         )
-        and abs(lag) < 'inf' and lag_squares >= 0 and lag_squares < 'inf'
         and dispersion >= 0 and dispersion < 1e15
         and freedom >= 0 and freedom < 1e15
         and sound(coalesce(first_crawl, last_row)) is not null

@@ -60,8 +60,6 @@ merged as (
         coalesce(state.n_crawls, 0) as n_crawls,
         coalesce(state.n_changed, 0) as n_changed,
         coalesce(fetched.signal, state.signal) as signal,
-        coalesce(state.lag, 0) as lag,
-        coalesce(state.lag_squares, 0) as lag_squares,
         coalesce(state.dispersion, 1) as dispersion,
         coalesce(state.freedom, 0) as freedom,
         fetched.url is not null

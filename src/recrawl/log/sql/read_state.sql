@@ -21,8 +21,6 @@ select
     n_crawls,
     n_changed,
     signal,
-    lag,
-    lag_squares,
     dispersion,
     freedom
 from read_parquet(

@@ -85,8 +85,6 @@ create table state (
     n_crawls bigint,        -- crawls that had one before, and those of them that
     n_changed bigint,       -- found a change: groups may be of other intervals
     signal varchar,         -- what the last bit was derived from
-    lag double,             -- sums for the serial score
-    lag_squares double,
     dispersion double,      -- mean of the logs' dispersions, by their
     freedom double          -- degrees of freedom, and the sum of these
 );

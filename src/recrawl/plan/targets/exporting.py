@@ -12,10 +12,10 @@ import duckdb
 import pyarrow as pa
 
 from paperlib.errors import ArgumentError
-from recrawl.database import database, first_line, pattern, sql
-from recrawl.files import named, replacing
-from recrawl.output import check_output, check_pages, opened, sound
-from recrawl.targets.crawlers import CRAWLERS, TARGETS
+from recrawl.log.database import database, first_line, pattern, sql
+from recrawl.log.files import named, replacing
+from recrawl.log.output import check_output, check_pages, opened, sound
+from recrawl.plan.targets.crawlers import CRAWLERS, TARGETS
 from recrawl.types import PathLike
 from recrawl.units import counted, in_utc
 
@@ -30,7 +30,7 @@ _PROMISES = re.compile(
     r"\.(gz|tgz|bz2|xz|lzma|zst|zip|7z|br|z|lz4|snappy|deflate|lzo|parquet|csv|tsv)$",
     re.IGNORECASE,
 )
-_FOREVER = 365_000 * 86_400.0  # seconds; `scheduling` gives no due time beyond it
+_FOREVER = 365_000 * 86_400.0  # seconds; `schedule` gives no due time beyond it
 
 
 class ExportWarning(UserWarning):
@@ -127,12 +127,12 @@ def export(
         parameters = {"schedule": pattern(schedule), "until": until, "now": now}
         parameters |= {"unfit": crawler.unfit, "forever": _FOREVER}
         with sound(schedule):
-            connection.execute(sql("read_plan"), parameters)
-        connection.execute(sql("plan"))
+            connection.execute(sql("read_plan", "plan"), parameters)
+        connection.execute(sql("plan", "plan"))
         if crawler.exported:
             _read_items(connection, to, exported)
         left_out, n_never = _left_out(connection, crawler)
-        n, rows = 0, connection.execute(sql(f"to_{to}"))
+        n, rows = 0, connection.execute(sql(f"to_{to}", "plan"))
         packed = "gzip" if str(output).endswith(".gz") else None
         with (
             replacing(output, force) as temporary,
@@ -235,13 +235,13 @@ def _microseconds(until, now):
 def _read_items(connection, to, exported):
     """Make the table `item` of what a crawler stores of its pages."""
     if exported is None:
-        connection.execute(sql(f"item_{to}"))
+        connection.execute(sql(f"item_{to}", "plan"))
         return
     files = pattern(exported)
     if to == "changedetection":
         files += "/*/watch.json"
     try:
-        connection.execute(sql(f"read_{to}"), {"exported": files})
+        connection.execute(sql(f"read_{to}", "plan"), {"exported": files})
         ((found,),) = connection.sql("select count(url) from item").fetchall()
     except duckdb.Error as error:
         rule = f"must be {CRAWLERS[to].exported}, got {exported}: {first_line(error)}"

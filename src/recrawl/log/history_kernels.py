@@ -8,7 +8,7 @@ import math
 
 from numba import prange
 
-from recrawl.kernels import compiled, parallel
+from recrawl.compiled import compiled, parallel
 
 
 @compiled

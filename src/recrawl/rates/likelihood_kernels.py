@@ -19,7 +19,7 @@ import numpy as np
 from numba import prange
 
 from paperlib.estimators.batch import mle_root
-from recrawl.kernels import compiled, parallel
+from recrawl.compiled import compiled, parallel
 
 # Pages that share an array for their changed intervals.
 _PAGES = 64

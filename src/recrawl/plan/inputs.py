@@ -9,17 +9,15 @@ import pyarrow as pa
 
 from paperlib import checks
 from paperlib.errors import ArgumentError
-from recrawl.database import database, pattern
-from recrawl.limits import Limit, page_limits
-from recrawl.output import description, opened, sound
+from recrawl.log.output import description, opened, sound
+from recrawl.plan.limits import Limit, page_limits
+from recrawl.plan.weights import weighted
 from recrawl.types import Array, PathLike
-from recrawl.weights import weighted
 
-__all__ = ["Pages", "Rates", "check_once", "column", "limit_arrays", "read_pages"]
+__all__ = ["Pages", "Rates", "column", "limit_arrays", "read_pages"]
 
 PAGES_PER_BATCH = 1_000_000  # some 200 MB
 
-_MEMORY = "1GiB"  # to find URLs that occur twice
 _DEFAULTS = {
     "importance": 1.0,
     "gone": False,
@@ -65,26 +63,6 @@ class Rates:
         """Yield the same in batches, to hold only one of them."""
         with sound(self._path):
             yield from self._file.iter_batches(PAGES_PER_BATCH, columns=columns)
-
-
-def check_once(rates: PathLike) -> None:
-    """Raise an error if a URL occurs twice in a file of rates."""
-    file, given = "read_parquet(?, hive_partitioning = false)", pattern(rates)
-    with database(_MEMORY) as (connection, _), sound(rates):
-        # To sort hashes takes half the time of grouping by URL, and less memory.
-        query = connection.execute(f"select hash(url) as h from {file}", [given])
-        hashes = query.fetchnumpy()["h"]
-        hashes.sort()
-        twice = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
-        if not twice.size:
-            return
-        connection.register("twice", pa.table({"h": twice}))
-        query = (  # two URLs may have one hash
-            f"select url from {file} where hash(url) in (select h from twice) "
-            "group by url having count(*) > 1 limit 1"
-        )
-        for (url,) in connection.execute(query, [given]).fetchall():
-            raise ValueError(f"{rates} must name each URL once, got {url!r} again")
 
 
 @dataclass(frozen=True)
