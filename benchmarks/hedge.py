@@ -47,9 +47,9 @@ docs/recrawl/crawl-log.md.
 import numpy as np
 
 from paperfigs import traces
-from recrawl.rates.host_prior import learn_prior
-from recrawl.plan import allocation
 from recrawl.log.history import History
+from recrawl.plan import allocation
+from recrawl.rates.host_prior import learn_prior
 
 N_PAGES, N_POLLS, N_RUNS = 1000, 20, 20
 BUDGETS = (0.3, 1.0)

@@ -31,8 +31,8 @@ REPEAT = 3  # the least of so many times counts
 
 def mle(n_pages=200_000, n_crawls=100):
     """Seconds for the maximum likelihood of ragged histories."""
-    from recrawl.rates.likelihood import mle
     from recrawl.log.history import History
+    from recrawl.rates.likelihood import mle
 
     rng = np.random.default_rng(1)
     lengths = rng.integers(n_crawls // 2, n_crawls * 3 // 2, n_pages)

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 
 from fetching import FAILURES, TIMEOUT, age, fetch
 
-from recrawl.log.files import write_atomic
 from recrawl.live.scheduler import LearnedPages, Limits, Scheduler
+from recrawl.log.files import write_atomic
 
 DAY = 86_400  # seconds; the scheduler's times are in days
 AT_ONCE, SAVE_EVERY = 16, 300  # fetches, seconds

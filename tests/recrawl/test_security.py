@@ -74,7 +74,7 @@ def _urls(rates):
 @pytest.mark.parametrize("text", every(4, NASTY))
 def test_no_name_and_no_url_is_sql(tmp_path, text, suffix):
     """A name of a file, of its folder and of a column, and a URL, in one."""
-    column = text.replace("\n", " ")  # the header of a CSV file is one line
+    column = text.replace("\n", "%")  # the header of a CSV file is one line
     log = tmp_path / text.replace("/", "") / f"{text.replace('/', '')}{suffix}"
     _write(_rows(text).rename_columns({"changed": column}), log)
     # a pattern would also match this one
@@ -96,11 +96,11 @@ def _converted(path, output):
 @pytest.mark.parametrize(
     ("sample", "text"),
     every(
-        len(NASTY) + 2,
+        3,
         [
             (sample, text)
             for sample in sorted(p.name for p in SAMPLES.iterdir())
-            for text in NASTY
+            for text in ("it's; drop{} {a,b}?$1", "lines($file)", '*"[a]~\n')
             if sample not in ("README.md", "expected.json")
         ],
     ),
