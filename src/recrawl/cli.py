@@ -446,7 +446,7 @@ def _described(found, output, given):
     yield from _unknown(found)
     without = " without limits of hosts" if "hosts" in found.prices else ""
     rows = [["crawls a day", f"freshness if Poisson{without}", "promised"]]
-    for budget, *fresh in found.worth:
+    for budget, *fresh in found.budgets:
         rows.append([units.rounded(budget), *map(_decimals, fresh)])
     yield from _table(rows)
 

@@ -1,15 +1,14 @@
 """How kernels are compiled. They stand beside what they serve.
 
-The kernels draw no random numbers and check no arguments: their callers do both.
+The kernels draw no random numbers and check no arguments: their callers do both. They
+run in one thread: a second one saves 6% of the time of an estimate with a million rows
+(measured), and a process that forks afterwards would be ended by GNU OpenMP.
 """
 
-import contextlib
 import functools
-import os
-from types import FunctionType
 
 import numpy as np
-from numba import carray, get_num_threads, njit, set_num_threads, types, vectorize
+from numba import carray, njit, types, vectorize
 from numba.extending import intrinsic
 
 # IEEE division, as in NumPy: 1 / 0 is inf, and no test for 0 interrupts a loop.
@@ -22,54 +21,6 @@ plain = njit(cache=True, error_model="numpy", _nrt=False)
 allocating = njit(cache=True, error_model="numpy", _nrt=True)
 # A call that passes all arrays costs as much as a short kernel.
 inlined = njit(cache=True, error_model="numpy", _nrt=False, forceinline=True)
-
-# Threads that wait for others sleep, and do not spin: while other processes take
-# the cores, spinning takes the time of the thread that is waited for, and a call
-# of 1 ms took 100 to 400 ms (measured). OpenMP reads it when the first parallel
-# kernel runs. Threads of our own over chunks would wait between loops as well.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-
-# GNU OpenMP, on which numba runs several threads, ends a process whose parent has
-# used it, and a `multiprocessing.Pool` then waits for ever: in a fork of this process
-# one thread computes. Other processes of the pool have the other cores.
-_PROCESS = os.getpid()
-
-# Array size from which a second thread may save more than it costs. Of a pass over
-# pages that does little for each, two threads took up to 7 times as long as one at
-# 50,000 and 100,000 pages beside other work (measured).
-_MIN_SIZE_FOR_THREADS = 200_000
-
-
-def parallel(function):
-    """Compile for one thread and for several, each when it is first needed.
-
-    For several threads it takes four times as long, and most arrays are small.
-    `threads_for` decides. Other kernels call the form for one thread, `alone`.
-    """
-    alone = compiled(function)
-    # numba keeps two forms of one name in one entry of its cache.
-    twin = FunctionType(function.__code__, function.__globals__)
-    twin.__qualname__ = f"{function.__qualname__}_in_threads"
-    threaded = njit(cache=True, error_model="numpy", parallel=True)(twin)
-
-    @functools.wraps(function)
-    def kernel(*args):
-        in_threads = os.getpid() == _PROCESS and get_num_threads() > 1
-        return (threaded if in_threads else alone)(*args)
-
-    kernel.py_func, kernel.alone = function, alone
-    return kernel
-
-
-@contextlib.contextmanager
-def threads_for(size):
-    """Use one thread for a small array and all threads for a large one."""
-    before = get_num_threads()
-    set_num_threads(before if size >= _MIN_SIZE_FOR_THREADS else 1)
-    try:
-        yield
-    finally:
-        set_num_threads(before)
 
 
 def addresses(arrays):

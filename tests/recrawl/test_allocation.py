@@ -2,7 +2,6 @@
 
 import re
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -153,24 +152,6 @@ def test_all_limits_together_are_kept(objective, of, data):
 def test_the_bandwidth_is_spent_on_pages_450_decades_apart():
     best = optimal([1e103, 1e-181, 1e265], [1e-81, 1e-237, 1e77], 1e256)
     assert best.crawl_rate.sum() == pytest.approx(1e256, rel=1e-9)
-
-
-@each
-def test_threads_change_nothing(objective):
-    (change_rate, importance, bandwidth), _ = problem(27, n=201_000)
-    host = np.arange(201_000) // 1000
-    before, rates = numba.get_num_threads(), []
-    try:
-        for n_threads in (1, before):
-            numba.set_num_threads(n_threads)
-            for limits in ({}, {"host": host, "host_limit": np.full(201, 200.0)}):
-                plan = optimal(change_rate, importance, bandwidth, objective=objective,
-                               **limits)  # fmt: skip
-                rates.append(plan.crawl_rate)
-    finally:
-        numba.set_num_threads(before)
-    assert_array_equal(rates[:2], rates[2:])
-    assert rates[0].sum() == pytest.approx(bandwidth, rel=1e-12)
 
 
 # ------------------------------ even rates

@@ -138,7 +138,7 @@ def test_schedule_prints_what_the_function_finds(rates, tmp_path, capsys):
     assert lines[7].startswith("9 pages without crawls, being gone")
     assert [line.split() for line in lines[9:]] == [
         [f"{crawls:g}", f"{fresh:.4f}", f"{promised:.4f}"]
-        for crawls, fresh, promised in plan.worth
+        for crawls, fresh, promised in plan.budgets
     ]
     assert len({len(line) for line in lines[8:]}) == 1, "columns"
 

@@ -422,7 +422,7 @@ def test_a_schedule_is_the_hedged_optimal_allocation(rates, tmp_path):
     wait = (1e6 * DAY / crawl_rate[crawled]).astype("timedelta64[us]")
     late = np.abs(due[crawled] - last[crawled] - wait)
     assert (late <= np.timedelta64(1, "us")).all()
-    bandwidths, worth, _ = found.worth.T
+    bandwidths, worth, _ = found.budgets.T
     np.testing.assert_allclose(bandwidths, [10, 20, 40, 80, 160])
     assert worth[2] == pytest.approx(found.freshness, rel=1e-12)
     assert (np.diff(worth) > 0).all()

@@ -310,9 +310,9 @@ def test_a_promise_is_the_freshness_at_rates_that_drift(run):
     assert found.promise == pytest.approx(expected, rel=1e-12)
     worth = [
         run(columns, bandwidth, metadata=drift)[0].promise[1]
-        for bandwidth in found.worth[:, 0]
+        for bandwidth in found.budgets[:, 0]
     ]
-    assert found.worth[:, 2] == pytest.approx(worth, rel=1e-12)
+    assert found.budgets[:, 2] == pytest.approx(worth, rel=1e-12)
     # 1 is always within the range
     found, _ = run(columns, 20.0, metadata={"drift": [2.0] * 3})
     expected = at(2 * 2**0.5) - 0.02, at(2.0), at(0.5**0.5) + 0.02
@@ -320,7 +320,7 @@ def test_a_promise_is_the_freshness_at_rates_that_drift(run):
     for given in (None, {"drift": None}):
         found, _ = run(columns, 20.0, metadata=given)
         assert found.promise is None
-        assert np.isnan(found.worth[:, 2]).all()
+        assert np.isnan(found.budgets[:, 2]).all()
 
 
 def test_a_range_stays_within_0_and_1(run):
@@ -548,7 +548,7 @@ def test_thresholds_are_the_optimum_and_promise_what_signals_give(
     found, plan = run(columns, 20.0, policy="thresholds")
     signalled = SignalledPages(rate, 1.0, recall, false_rate)
     best = optimal_thresholds(signalled, 20.0)
-    for fresh in found.freshness, found.freshness_compared, found.worth[2, 1]:
+    for fresh in found.freshness, found.freshness_compared, found.budgets[2, 1]:
         assert fresh == pytest.approx(best.freshness, rel=1e-9)
     assert np.mean(plan["freshness"]) == pytest.approx(best.freshness, rel=1e-9)
     np.testing.assert_allclose(plan["crawl_rate"], best.crawl_rate)

@@ -17,7 +17,6 @@ import numpy as np
 
 from paperlib import checks, processes
 from paperlib.errors import ArgumentError
-from recrawl.compiled import threads_for
 from recrawl.errors import DistrustedAgeWarning
 from recrawl.log import history_kernels as kernels
 from recrawl.types import Array, Bits, Ints, Values
@@ -159,8 +158,7 @@ class History(processes.History):
             return interval, changed, offsets, np.zeros(interval.size)
         terms = [np.empty(interval.size, dtype) for dtype in (float, bool, float)]
         reported = [_flat(values) for values in (self.age, self.count)]
-        with threads_for(interval.size):
-            kernels.likelihood_terms(interval, changed, *reported, *terms)
+        kernels.likelihood_terms(interval, changed, *reported, *terms)
         time, bits, n_known = terms
         return time, bits, offsets, n_known
 

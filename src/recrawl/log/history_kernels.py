@@ -6,9 +6,7 @@ which take two to three times as long (measured).
 
 import math
 
-from numba import prange
-
-from recrawl.compiled import compiled, parallel
+from recrawl.compiled import compiled
 
 
 @compiled
@@ -50,8 +48,8 @@ def term(interval, changed, age, count, j):
     return time, changed[j] & (not reported), n if reported else 0.0
 
 
-@parallel
+@compiled
 def likelihood_terms(interval, changed, age, count, time, bits, n_known):
     """Write the terms of each crawl into the last three arrays, shape (n_crawls,)."""
-    for j in prange(interval.size):
+    for j in range(interval.size):
         time[j], bits[j], n_known[j] = term(interval, changed, age, count, j)

@@ -61,7 +61,6 @@ ROWS_PER_BATCH = 1_000_000  # with those that the state stands for; some 200 MB
 _DAY = 86_400_000_000  # microseconds
 _NEVER = np.iinfo(np.int64).min  # before all times of a log
 _LITTLE = 0.1  # of an interval: whose bit is taken for that of the rest
-_LAST = "last_start", "last_change"  # of each page's last row, for the state
 _ALL_ROWS = 0, 2**63 - 1
 # Tables that a log may be read into beside ``crawl``, and the step from each.
 _STEPS = {"fetches": "fetches", "page_state": "states", "change": "changes"}
@@ -232,33 +231,59 @@ class OpenedLog:
         """Pages from `first` to before `end`, and the tally of merged rows."""
         within = f"where i >= {first} and i < {end}"
         # in the order in which it was written, which the database keeps
-        table = f"select * from sorted {within}"
-        page, time, *columns = self.connection.execute(table).fetchnumpy().values()
+        rows = self.connection.execute(f"select * from sorted {within}").fetchnumpy()
         without = "i, before, in_log, in_state"
-        table = f"select * exclude ({without}) from page {within} order by i"
-        pages = self.connection.sql(table).to_arrow_table()
-        changed, start, modified = columns[0], *map(_filled, columns[1:3])
-        starts, changed, torn = _merged(page, time, changed)
-        tally = _tally_of(TORN, pages["url"], page[torn] - first, time[torn])
-        tally.add("repeated", page.size - starts.size - torn.size)
-        modified = np.maximum.reduceat(np.append(modified, _NEVER), starts)
-        n_signals = columns[3][starts] if len(columns) > 3 else None
-        page, time, start = page[starts], time[starts], start[starts]
-        offsets = np.searchsorted(page, np.arange(first, end + 1))
-        crawls = time, changed, start, modified
-        *intervals, used, lost, last = _intervals(*crawls, offsets, _known(pages))
-        for name, values in zip(_LAST, last, strict=True):
-            pages = pages.append_column(name, pa.array(values))
-        tally.update(_tally_of(OVERLAP, pages["url"], page[lost] - first, time[lost]))
-        n_signals = None if n_signals is None else n_signals[used]
-        return Batch(pages, *intervals, n_signals), tally
+        query = f"select * exclude ({without}) from page {within} order by i"
+        pages = self.connection.sql(query).to_arrow_table()
+        starts, changed, torn = _merged(rows["i"], rows["t"], rows["changed"])
+        tally = _tally_of(TORN, pages["url"], rows["i"][torn] - first, rows["t"][torn])
+        tally.add("repeated", rows["i"].size - starts.size - torn.size)
+        modified = np.append(_filled(rows["last_modified"]), _NEVER)
+        page = rows["i"][starts]
+        crawls = _Crawls(
+            page=page,
+            offsets=np.searchsorted(page, np.arange(first, end + 1)),
+            time=rows["t"][starts],
+            changed=changed,
+            start=_filled(rows["start"])[starts],
+            modified=np.maximum.reduceat(modified, starts),
+        )
+        last_start, last_change, lost = _follow(crawls, pages)
+        pages = pages.append_column("last_start", pa.array(last_start))
+        pages = pages.append_column("last_change", pa.array(last_change))
+        places = page[lost] - first, crawls.time[lost]
+        tally.update(_tally_of(OVERLAP, pages["url"], *places))
+        used = (crawls.begin > _NEVER) & (crawls.begin < crawls.time)
+        n_signals = None
+        if "n_signals" in rows:
+            n_signals = rows["n_signals"][starts][used]
+        history = _history(crawls, used)
+        found = history, crawls.time[used], crawls.crawled[used], n_signals
+        return Batch(pages, *found), tally
 
 
-def _known(pages):
-    """Last crawl that the state knows of each page, its interval's begin and bit."""
-    times = (pages[f"known_{name}"].cast(pa.int64()) for name in ("crawl", "start"))
-    times = [time.fill_null(_NEVER).to_numpy() for time in times]
-    return *times, pages["known_change"].to_numpy()
+@dataclass
+class _Crawls:
+    """Crawls of some pages, by page and time; times are `_NEVER` where unknown.
+
+    Page and time of each crawl; whether it found a change; when its interval started
+    (`start` of the log) and began (`begin`), and whether a crawl began it; when the
+    page had changed last. The crawls of page k are those from offsets[k] on.
+    """
+
+    page: np.ndarray
+    offsets: np.ndarray
+    time: np.ndarray
+    changed: np.ndarray
+    start: np.ndarray
+    modified: np.ndarray
+    begin: np.ndarray | None = None
+    crawled: np.ndarray | None = None
+
+
+def _known_time(pages, name):
+    """Times that the state knows of each page."""
+    return pages[name].cast(pa.int64()).fill_null(_NEVER).to_numpy()
 
 
 def _filled(times):
@@ -289,63 +314,76 @@ def _tally_of(reason, url, page, time):
     return tally
 
 
-def _intervals(time, changed, start, modified, offsets, known):
-    """History, time of each interval's end, whether a crawl began it, and its row.
-
-    Then the rows that are reported because their interval is left out, and when the
-    interval of each page's last row began, and its bit.
+def _follow(crawls, pages):
+    """Find when the interval of each crawl began, and cut those that overlap.
 
     The first crawl of a page follows the last one that the state knows. If the
     state knows none, it begins the first interval and has none itself, unless
-    it tells when the page last changed. Times are `_NEVER` where unknown.
+    it tells when the page last changed.
+
+    Returns the begin of the last interval of each page and its bit, which the state
+    keeps, and the crawls whose interval is left out.
     """
-    previous = np.roll(time, 1)
-    present = offsets[:-1] < offsets[1:]
-    firsts = offsets[:-1][present]
-    crawl, began, found = known
-    previous[firsts] = crawl[present]
-    crawled = (start == _NEVER) & (previous > _NEVER)
+    last_start = _known_time(pages, "known_start").copy()
+    last_change = pages["known_change"].to_numpy().copy()
+    present = crawls.offsets[:-1] < crawls.offsets[1:]
+    firsts = crawls.offsets[:-1][present]
+    lasts = crawls.offsets[1:][present] - 1
+    start, changed, modified = crawls.start, crawls.changed, crawls.modified
+    previous = np.roll(crawls.time, 1)
+    previous[firsts] = _known_time(pages, "known_crawl")[present]
+    crawls.crawled = (start == _NEVER) & (previous > _NEVER)
     new = firsts[(previous[firsts] == _NEVER) & (modified[firsts] > _NEVER)]
-    changed[new], start[new] = True, modified[new]
-    began_here = np.where(start > _NEVER, start, previous)
-    before, found_before = np.roll(began_here, 1), np.roll(changed, 1)
-    before[firsts], found_before[firsts] = began[present], found[present]
-    lasts, last = offsets[1:][present] - 1, (began.copy(), found.copy())
-    last[0][present], last[1][present] = began_here[lasts], changed[lasts]
-    rows = previous, time, changed, start, modified
-    lost = _cut_at_rows_before(*rows, before, found_before)
-    previous = np.where(start > _NEVER, start, previous)
-    used = (previous > _NEVER) & (previous < time)
-    interval = (time[used] - previous[used]) / _DAY
-    # within the interval of a crawl that found a change, or else contradictory
-    dated = (changed & (modified >= previous) & (modified <= time))[used]
-    age = np.where(dated, (time[used] - modified[used]) / _DAY, np.nan)
-    offsets = np.append(0, np.cumsum(used))[offsets]
-    given = {"age": age} if dated.any() else {}
-    history = History(interval, changed[used], offsets, **given)
-    return history, time[used], crawled[used], used, lost, last
+    changed[new] = True
+    start[new] = modified[new]
+    begin = np.where(start > _NEVER, start, previous)
+    # of the row before
+    begin_before = np.roll(begin, 1)
+    begin_before[firsts] = last_start[present]
+    changed_before = np.roll(changed, 1)
+    changed_before[firsts] = last_change[present]
+    last_start[present] = begin[lasts]
+    last_change[present] = changed[lasts]
+    lost = _cut_at_rows_before(crawls, previous, begin_before, changed_before)
+    crawls.begin = np.where(start > _NEVER, start, previous)
+    return last_start, last_change, lost
 
 
-def _cut_at_rows_before(previous, time, changed, start, modified, before, found_before):
+def _cut_at_rows_before(crawls, previous, begin_before, changed_before):
     """Keep only the new part of an interval that overlaps the page's previous row.
 
-    A sitemap that is downloaded every day thus tells of each change once. `before` and
-    `found_before` are when the interval of that row began, and its bit. Arrays are
-    written in place. Returned are the rows of which nothing is left, except those that
-    repeat the row before.
+    A sitemap that is downloaded every day thus tells of each change once. Of the
+    previous row, the time, the begin of the interval and the bit are given. The crawls
+    are written in place. Returned are those of which nothing is left, except those
+    that repeat the row before.
     """
+    start, modified = crawls.start, crawls.modified
     cut = (start > _NEVER) & (start < previous)
-    later = cut & (start > before)  # else it covers all that the row before covered
-    little = later & (previous - start < _LITTLE * (time - start))
+    later = cut & (start > begin_before)  # else it covers all of the row before
+    little = later & (previous - start < _LITTLE * (crawls.time - start))
     undated = cut & ~little & (modified == _NEVER)  # a change may be known, or new
     # without the changed rows alone, the others would make the rate too low
-    left_out = undated & (changed | later)
-    again = (start == before) & found_before
+    left_out = undated & (crawls.changed | later)
+    again = (start == begin_before) & changed_before
     start[cut] = previous[cut]
-    start[left_out] = time[left_out]
+    start[left_out] = crawls.time[left_out]
     known = cut & (modified > _NEVER) & (modified <= previous)
-    changed[known], modified[known] = False, _NEVER
+    crawls.changed[known] = False
+    modified[known] = _NEVER
     return np.flatnonzero(left_out & ~again)
+
+
+def _history(crawls, used):
+    """History of the crawls that are used, with the ages of the changes found."""
+    begin, time = crawls.begin[used], crawls.time[used]
+    changed, modified = crawls.changed[used], crawls.modified[used]
+    offsets = np.append(0, np.cumsum(used))[crawls.offsets]
+    # within the interval of a crawl that found a change, or else contradictory
+    dated = changed & (modified >= begin) & (modified <= time)
+    age = None
+    if dated.any():
+        age = np.where(dated, (time - modified) / _DAY, np.nan)
+    return History((time - begin) / _DAY, changed, offsets, age=age)
 
 
 @contextlib.contextmanager

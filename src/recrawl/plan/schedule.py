@@ -77,7 +77,7 @@ class Schedule:
         By kind of limit in force ("greatest interval", "least interval",
         "hosts"): its "cost", by which the loss would be less without
         it, and the "share" of pages (or hosts) that it holds.
-    worth : ndarray, shape (n, 3)
+    budgets : ndarray, shape (n, 3)
         Crawls a day, at multiples of the bandwidth, expected freshness, and the
         middle of the promise, from a sample of pages, without limits of hosts. NaN
         where the greatest intervals need more, or without a promise.
@@ -123,7 +123,7 @@ class Schedule:
     one_more: float
     one_fewer: float | None
     prices: dict
-    worth: np.ndarray
+    budgets: np.ndarray
     pages: dict
     tables: dict
 
@@ -258,11 +258,11 @@ def schedule(
             one_more=one_more,
             one_fewer=one_fewer,
             prices=prices,
-            worth=_budgets(problem, bandwidth, drift),
+            budgets=_budgets(problem, bandwidth, drift),
             pages=kinds,
             tables=pages.counts,
         )
-        as_json = asdict(found) | {"worth": found.worth.tolist(), "policy": policy}
+        as_json = asdict(found) | {"budgets": found.budgets.tolist(), "policy": policy}
         out.describe(_finite(as_json))
     return found
 
@@ -371,14 +371,14 @@ def _budgets(problem, bandwidth, drift):
     """Freshness at multiples of the bandwidth, and promised, of every n-th page."""
     few, share = problem.sample()
     least = few.least_spent().sum()
-    worth = np.full((len(_FACTORS), 3), np.nan)
-    worth[:, 0] = np.multiply(_FACTORS, bandwidth)
-    for row in worth:
+    budgets = np.full((len(_FACTORS), 3), np.nan)
+    budgets[:, 0] = np.multiply(_FACTORS, bandwidth)
+    for row in budgets:
         if least <= row[0] * share:
             plan = few.solve(row[0] * share)
             row[1] = few.mean(few.page_freshness(plan))
             row[2] = few.promise(plan, drift)[1] if drift else np.nan
-    return worth
+    return budgets
 
 
 # ---- writing

@@ -9,7 +9,6 @@ import scipy
 from numpy.typing import ArrayLike
 
 from paperlib.estimators.batch import replace_degenerate
-from recrawl.compiled import threads_for
 from recrawl.log.history import History
 from recrawl.rates import likelihood_kernels as kernels
 from recrawl.types import Array, Values
@@ -50,8 +49,7 @@ def each_page(kernel: Any, history: History, *of_pages: ArrayLike, n: int = 1) -
         np.array(np.broadcast_to(x, history.shape), float).ravel() for x in of_pages
     ]
     found = np.empty((n, np.prod(history.shape, dtype=int)))
-    with threads_for(history.interval.size):
-        kernel(*flat, *history.likelihood_terms(), *found)
+    kernel(*flat, *history.likelihood_terms(), *found)
     return found.reshape(n, *history.shape)
 
 

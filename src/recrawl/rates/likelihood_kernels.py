@@ -16,13 +16,9 @@ The kernels draw no random numbers and check nothing.
 import math
 
 import numpy as np
-from numba import prange
 
 from paperlib.estimators.batch import mle_root
-from recrawl.compiled import compiled, parallel
-
-# Pages that share an array for their changed intervals.
-_PAGES = 64
+from recrawl.compiled import compiled
 
 # Steps of the search for a limit, in log(rate): how many from a far start, the
 # largest, which keeps exp() finite, and the one that ends it, with an error of its
@@ -74,22 +70,18 @@ def _sift(interval, changed, begin, end, out):
     return n, unchanged_time
 
 
-@parallel
+@compiled
 def maxima(interval, changed, offsets, n_known, out):
     """Rate of the largest likelihood of every page; writes `out`, shape (n_pages,).
 
     interval, changed, n_known: shape (n_crawls,); offsets: shape (n_pages + 1,).
     0 without a change, inf with nothing but changes, NaN without crawls.
     """
-    n_parts = (out.size + _PAGES - 1) // _PAGES
-    for part in prange(n_parts):
-        first = part * _PAGES
-        last = min(first + _PAGES, out.size)
-        sifted = np.empty(offsets[last] - offsets[first])
-        for i in range(first, last):
-            begin, end = offsets[i], offsets[i + 1]
-            n, time = _sift(interval, changed, begin, end, sifted)
-            out[i] = mle_root(sifted[:n], time, n_known[begin:end].sum(), 0.0)
+    sifted = np.empty(interval.size)
+    for i in range(out.size):
+        begin, end = offsets[i], offsets[i + 1]
+        n, time = _sift(interval, changed, begin, end, sifted)
+        out[i] = mle_root(sifted[:n], time, n_known[begin:end].sum(), 0.0)
 
 
 @compiled
@@ -130,14 +122,14 @@ def _crawls(i, interval, changed, offsets, n_known):
     return t_unchanged, n_known[own].sum(), interval[own], changed[own]
 
 
-@parallel
+@compiled
 def limits(rate, drop, interval, changed, offsets, n_known, low, high):
     """Where the log-likelihood is `drop` below its maximum, on either side.
 
     The maximum is at `rate`, positive and finite. All four are of shape (n_pages,),
     of which `low` and `high` are written; NaN where not converged.
     """
-    for i in prange(offsets.size - 1):
+    for i in range(offsets.size - 1):
         crawls = _crawls(i, interval, changed, offsets, n_known)
         x = math.log(rate[i])
         value, _slope, curvature = _log_likelihood(x, *crawls)
@@ -147,13 +139,13 @@ def limits(rate, drop, interval, changed, offsets, n_known, low, high):
         high[i] = _limit(x + width, value - drop[i], *crawls)
 
 
-@parallel
+@compiled
 def log_information(rate, interval, changed, offsets, n_known, out):
     """Minus the curvature of the log-likelihood at `rate`; writes `out`.
 
     Both have the shape (n_pages,); 0 for a page without crawls.
     """
-    for i in prange(offsets.size - 1):
+    for i in range(offsets.size - 1):
         crawls = _crawls(i, interval, changed, offsets, n_known)
         out[i] = -_log_likelihood(math.log(rate[i]), *crawls)[2]
 
@@ -180,14 +172,14 @@ def _mean_log_rate(x, dispersion, t_unchanged, known, interval, changed):
     return x + moment / total
 
 
-@parallel
+@compiled
 def mean_log_rate(rate, dispersion, interval, changed, offsets, n_known, out):
     """Posterior mean of the log rate, all rates equally likely before; writes `out`.
 
     The mode is at `rate`; the likelihood is raised to the power 1 / `dispersion`.
     All three have the shape (n_pages,).
     """
-    for i in prange(offsets.size - 1):
+    for i in range(offsets.size - 1):
         crawls = _crawls(i, interval, changed, offsets, n_known)
         out[i] = _mean_log_rate(math.log(rate[i]), dispersion[i], *crawls)
 
@@ -228,7 +220,7 @@ def _dispersion(rate, interval, changed, n_known):
     return spread / (observed * (1.0 - concentration)), freedom
 
 
-@parallel
+@compiled
 def dispersions(rate, interval, changed, offsets, n_known, dispersion, freedom):
     """Dispersion of the score of each page, and its degrees of freedom.
 
@@ -237,7 +229,7 @@ def dispersions(rate, interval, changed, offsets, n_known, dispersion, freedom):
     its mean. Writes `dispersion` and `freedom`, shape (n_pages,); 1 and 0 where
     nothing is known.
     """
-    for i in prange(offsets.size - 1):
+    for i in range(offsets.size - 1):
         dispersion[i], freedom[i] = 1.0, 0.0
         own = slice(offsets[i], offsets[i + 1])
         if offsets[i + 1] > offsets[i] and 0.0 < rate[i] < np.inf:

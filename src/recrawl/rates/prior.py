@@ -7,7 +7,6 @@ import scipy
 from numpy.typing import ArrayLike
 
 from paperlib import priors
-from recrawl.compiled import threads_for
 from recrawl.log.history import History
 from recrawl.rates import prior_kernels as kernels
 from recrawl.rates.likelihood import mle
@@ -74,8 +73,7 @@ class PseudoObservations(priors.PseudoObservations):
         """
         rate = np.asarray(rate, dtype=float)
         likelihood = np.empty((np.prod(history.shape, dtype=int), rate.size))
-        with threads_for(history.interval.size * rate.size):
-            kernels.likelihoods(*history.likelihood_terms(), rate, likelihood)
+        kernels.likelihoods(*history.likelihood_terms(), rate, likelihood)
         width = np.gradient(rate)
 
         # of many priors at once, shape (n_priors, 2) to (n_priors,); one that makes a

@@ -12,9 +12,8 @@ The kernels draw no random numbers and check nothing.
 import math
 
 import numpy as np
-from numba import prange
 
-from recrawl.compiled import compiled, parallel
+from recrawl.compiled import compiled
 from recrawl.rates.likelihood_kernels import unchanged_time
 
 # So far above the smallest number, 1e-308, that one factor more leaves the
@@ -43,9 +42,9 @@ def _likelihood(interval, changed, known, rate, row):
     row /= row.sum()
 
 
-@parallel
+@compiled
 def likelihoods(interval, changed, offsets, n_known, rate, out):
     """Likelihood of every page at every rate, of sum 1; shape (n_pages, n_grid)."""
-    for i in prange(offsets.size - 1):
+    for i in range(offsets.size - 1):
         own = slice(offsets[i], offsets[i + 1])
         _likelihood(interval[own], changed[own], n_known[own].sum(), rate, out[i])
