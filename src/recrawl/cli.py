@@ -460,22 +460,24 @@ def _freshness(found):
     rows = [
         ("expected freshness", "now", "scheduled"),
         (f"{assumed} and estimates exact, pages with intervals", now, compared),
-        (f"{assumed}, with an allowance for errors of estimates", "", fresh),
     ]
-    if found.promise is not None:
-        middle = _decimals(found.promise[1])
-        rows.append(("promised, if rates drift as they did in the log", "", middle))
-    yield from _table(rows)
+    if found.unseen is None:  # thresholds
+        yield from _table(rows)
+        return
+    rows.append((f"{assumed}, with an allowance for errors of estimates", "", fresh))
     if found.promise is None:
+        yield from _table(rows)
         yield (
             "nothing is promised: this needs the metadata of `recrawl estimate`, and "
             "400 bits or more in the log"
         )
     else:
-        low, _, high = map(_decimals, found.promise)
+        low, middle, high = map(_decimals, found.promise)
+        rows.append(("promised, if rates drift as they did in the log", "", middle))
+        yield from _table(rows)
         held = "held nine times in ten, on real pages"
         yield f"range of the promise: {low} to {high} ({held})"
-    if found.unseen is not None and found.unseen > found.unseen_in_turn + _MORE:
+    if found.unseen > found.unseen_in_turn + _MORE:
         yield (
             f"warning: {found.unseen:.0%} of all changes are seen by no crawl, as "
             "others follow before it; if all pages were crawled in turn, "
@@ -596,8 +598,7 @@ _COMMANDS = {
         _schedule,
         "compute crawl rates and due times for a bandwidth",
         "rates output force to exported until bandwidth per_host least_interval "
-        "greatest_interval limits importance objective "
-        "policy",
+        "greatest_interval limits importance objective policy",
         ("output", "bandwidth"),
         "rates.parquet --bandwidth 1000/day --per-host 10/hour -o schedule.parquet",
     ),
