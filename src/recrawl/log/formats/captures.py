@@ -2,7 +2,8 @@
 
 A reader gives each capture as the list of its texts: key, time, URL, MIME type,
 status, digest, method of the request, and why the body was cut off, in the order of
-CDX. A line that is no capture has a null in place of the list.
+CDX; what follows is the status by other names. A line that is no capture has a null
+in place of the list.
 
 A capture of type warc/revisit says by itself that the fetch found a body seen
 before: what its status column holds, 0, -1 or nothing, is then no status. Without
@@ -21,6 +22,7 @@ __all__ = [
     "EMPTY",
     "OTHER_METHOD",
     "PLAIN",
+    "WHOLE",
     "query",
 ]
 
@@ -29,6 +31,8 @@ OTHER_METHOD = "of requests other than GET"
 CUT = "whose body was cut off"
 #: Before the digest of a body cut at a length, which is compared with its like only.
 CUT_PREFIX = "cut-"
+#: What programs write where nothing was cut off, in small letters.
+WHOLE = ("", "-", "0", "false", "no", "none", "null")
 #: Digests of nothing, in capitals: those of an answer 304.
 EMPTY = frozenset(
     write(hashlib.new(name).digest()).decode().upper().rstrip("=")
@@ -79,10 +83,12 @@ named as (
         case when regexp_full_match(f[2], '\d{{14}}(\d{{3}})?') then f[2] end as stamp,
         f[3] as address,
         coalesce(f[4] = 'warc/revisit', false) as revisit,
-        value_of(f[5]) as code,
+        value_of(coalesce(f[5], f[9], f[10])) as code,
         value_of(f[6]) as hash,
         split_part(hash, ':', -1) as hash_value,
-        case when not revisit then nullif(nullif(lower(f[8]), '-'), '') end as cut,
+        case
+            when not revisit and lower(f[8]) not in {WHOLE} then lower(f[8])
+        end as cut,
         coalesce(f[7], regexp_extract(f[1], '__wb_method=(\w+)', 1), '') as method,
         regexp_extract(address, '^[a-zA-Z]+://[^/?#]*') as origin,
         case

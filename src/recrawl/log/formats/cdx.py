@@ -18,10 +18,14 @@ from recrawl.log.formats.base import Format
 __all__ = ["FORMATS"]
 
 _QUERY = captures.query("""
-    with legend as (
-        select line[1] as delimiter, string_split(trim(line[2:]), line[1])[2:] as l
+    -- files that were joined have a legend each
+    with legends as (
+        select
+            n as begins,
+            line[1] as delimiter,
+            string_split(trim(line[2:]), line[1])[2:] as l
         from lines(getvariable('file'))
-        where n = 1
+        where line[2:4] = 'CDX' and line[5] = line[1]
     )
 
     select
@@ -33,9 +37,8 @@ _QUERY = captures.query("""
             lambda letter: texts[list_position(l, letter)]
         ) end as f
     from lines(getvariable('file'))
-    cross join legend
-    -- files that were joined have the legend more than once
-    where line <> '' and not starts_with(line, delimiter || 'CDX' || delimiter)
+    asof join legends on n >= begins
+    where line <> '' and n <> begins
 """)
 
 FORMATS = (

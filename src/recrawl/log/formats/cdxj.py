@@ -22,7 +22,8 @@ _QUERY = captures.query(r"""
             line, '^(\S+) (\d{14}(?:\d{3})?) (\{.*)$', ['key', 'stamp', 'object']
         ) as part,
         try(json_extract_string(nullif(part['object'], ''), [
-            '$.url', '$.mime', '$.status', '$.digest', '$.method', '$.truncated'
+            '$.url', '$.mime', '$.status', '$.digest', '$.method', '$.truncated',
+            '$.statuscode', '$.status_code'
         ])) as j,
         case when j is not null then [part['key'], part['stamp']] || j end as f
     from lines(getvariable('file'))

@@ -9,7 +9,10 @@
 insert into crawl by name
 with usable as (
     select
-        *,
+        * replace (
+            -- the digest of an answer 206 is that of a part of the page
+            case when status is distinct from 206 then digest end as digest
+        ),
         -- of one resource, packed or not, weak or strong
         regexp_replace(regexp_replace(etag, '^W/', ''), '[-;]+gzip"$', '"')
             as tag,
