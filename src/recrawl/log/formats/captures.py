@@ -12,17 +12,19 @@ a digest, or with that of an empty body, the server answered that nothing change
 
 import base64
 import hashlib
+import re
 
 from recrawl.log.database import quoted
 
 __all__ = [
-    "BARE",
     "CUT",
     "CUT_PREFIX",
     "EMPTY",
+    "IN_JSON",
     "OTHER_METHOD",
     "PLAIN",
     "WHOLE",
+    "n_fields",
     "query",
 ]
 
@@ -31,6 +33,11 @@ OTHER_METHOD = "of requests other than GET"
 CUT = "whose body was cut off"
 #: Before the digest of a body cut at a length, which is compared with its like only.
 CUT_PREFIX = "cut-"
+#: Paths of what a capture in JSON has from its URL on.
+IN_JSON = (
+    "'$.url', '$.mime', '$.status', '$.digest', '$.method', '$.truncated', "
+    "'$.statuscode', '$.status_code'"
+)
 #: What programs write where nothing was cut off, in small letters.
 WHOLE = ("", "-", "0", "false", "no", "none", "null")
 #: Digests of nothing, in capitals: those of an answer 304.
@@ -39,8 +46,25 @@ EMPTY = frozenset(
     for name in ("md5", "sha1", "sha256")
     for write in (base64.b32encode, base64.b16encode)
 )
-#: A line of CDX, whose first fields are N b a m s k, whatever follows.
-BARE = r"^\S+ \d{14}(\d{3})? \S+ \S+ (-?\d+|-) \S+( \S+)+\s*$"
+# A line of CDX, whose first fields are N b a m s k, whatever follows.
+_BARE = r"^\S+ \d{14}(\d{3})? \S+ \S+ (-?\d+|-) \S+( \S+)+\s*$"
+
+
+def n_fields(head: bytes) -> int:
+    """Number of fields in the first line, if it is one of CDX without a legend.
+
+    Parameters
+    ----------
+    head : bytes
+        The beginning of a file.
+
+    Returns
+    -------
+    int
+        0 of another line.
+    """
+    line = head.partition(b"\n")[0]
+    return len(line.split()) if re.match(_BARE.encode(), line) else 0
 
 
 def query(captures: str) -> str:
@@ -145,7 +169,7 @@ PLAIN = query(rf"""
     select
         n as row,
         line as given,
-        case when regexp_matches(line, '{BARE}') then string_split(line, ' ')[:6] end
+        case when regexp_matches(line, '{_BARE}') then string_split(line, ' ')[:6] end
             as f
     from lines(getvariable('file'))
     -- a list that goes on ends in an empty row and the key to resume it

@@ -10,8 +10,6 @@ pages when they change, so that rates come out high. Never take an index from
 which the unchanged captures (warc/revisit) were left out.
 """
 
-import re
-
 from recrawl.log.formats import captures
 from recrawl.log.formats.base import Format
 
@@ -53,10 +51,7 @@ FORMATS = (
         "cdx",
         "a CDX file without its legend",
         "fetches",
-        lambda head, path: bool(
-            re.match(captures.BARE.encode(), line := head.partition(b"\n")[0])
-            and line.count(b" ") > 6
-        ),
+        lambda head, path: captures.n_fields(head) > 7,
         captures.PLAIN,
     ),
 )

@@ -29,15 +29,6 @@ _MOST_ROWS = 10_000  # of a page
 _LARGEST = 16 << 20  # bytes of a file
 _NO_LINE = "that are no line of a history, or out of its order"
 _ALL = "url-watches.json"  # of all pages, before version 0.53
-_KEYS = (
-    "error",
-    "last_checked",
-    "last_error",
-    "paused",
-    "time_between_check",
-    "time_between_check_use_default",
-    "url",
-)
 
 
 def _read(path, as_of):
@@ -84,19 +75,17 @@ def _watches(path):
     """Each watch, with the name of its folder, and the lines of its history."""
     folder = path if path.is_dir() else path.parent
     places = {place.name: place for place in folder.iterdir() if place.is_dir()}
-    found = {name: place / "watch.json" for name, place in places.items()}
-    found = {name: _watch(file) for name, file in found.items() if file.exists()}
+    found = {file.parent.name: _watch(file) for file in folder.glob("*/watch.json")}
     if not found:
         found = _watch(folder / _ALL).get("watching")
         if not isinstance(found, dict):
             raise ValueError(f"{folder / _ALL} must hold the object 'watching' in JSON")
     for name, watch in sorted(found.items()):
         whole = watch if isinstance(watch, dict) else {}
-        kept = {key: whole[key] for key in _KEYS if key in whole} | {"folder": name}
         lines = _history(places[name], whole) if name in places else []
         if isinstance(whole.get("history"), dict):  # as in 2021
             lines = [*whole["history"]] or lines
-        yield kept, lines
+        yield whole | {"folder": name}, lines
 
 
 def _watch(file):

@@ -27,8 +27,7 @@ _JSON = captures.query(f"""
         n as row,
         line as given,
         try(json_extract_string(line, [
-            '$.urlkey', '$.timestamp', '$.url', '$.mime', '$.status', '$.digest',
-            '$.method', '$.truncated', '$.statuscode', '$.status_code'
+            '$.urlkey', '$.timestamp', {captures.IN_JSON}
         ])) as f
     from lines(getvariable('file'))
     where line <> '' and not (contains(line, '{_NONE}') and f[3] is null)

@@ -99,18 +99,12 @@ def _junk(text):
     return [text] if text.strip(_BETWEEN) else []
 
 
-def _is_text(head, path):
-    """Whether the first line has the seven fields of a capture."""
-    line = head.partition(b"\n")[0]
-    return bool(re.match(captures.BARE.encode(), line)) and line.count(b" ") == 6
-
-
 FORMATS = (
     Format(
         "wayback",
         "an answer of the Wayback CDX server in text",
         "fetches",
-        _is_text,
+        lambda head, path: captures.n_fields(head) == 7,
         captures.PLAIN,
     ),
     Format(

@@ -1,4 +1,4 @@
--- Rows, at most a fourth, that are before the others by more than twenty times as long
+-- Rows, at most a tenth, that are before the others by more than twenty times as long
 -- as these last: how many, and how long before.
 
 with timed as (
@@ -8,11 +8,12 @@ with timed as (
 ),
 
 others as (
-    select approx_quantile(t, 0.25) as first, max(t) as last from timed
+    select approx_quantile(t, 0.1) as first, max(t) as last, count(*) as n from timed
 )
 
 select count(*), first - max(t)
 from timed
 cross join others
-where t < last - 20 * (last - first) and first < last
-group by first
+where t < last - 20 * (last - first)
+group by first, n
+having 10 * count(*) <= n

@@ -40,9 +40,7 @@ class Crawler:
     pauses : bool
         Whether it takes pages that are never to be crawled.
     endings : tuple of str
-        Of names that promise what the file is; an empty one is none.
-    unpacks : bool
-        Whether it unpacks a file whose name ends in .gz.
+        Of names that it reads as the file is; .gz if it unpacks.
     """
 
     apply: str
@@ -53,7 +51,6 @@ class Crawler:
     until: str | None = None
     pauses: bool = False
     endings: tuple[str, ...] = _LINES
-    unpacks: bool = False
 
 
 CRAWLERS = {
@@ -64,8 +61,7 @@ CRAWLERS = {
         "mkdir SEEDDIR && cp {file} SEEDDIR && "
         "bin/nutch inject crawl/crawldb SEEDDIR -update -noFilter -noNormalize",
         unfit=_CONTROL,
-        endings=_TEXT,
-        unpacks=True,
+        endings=(*_TEXT, ".gz", ".txt.gz"),
     ),
     "storm": Crawler(
         "split -l 10000 {file} bulk. && for part in bulk.*; do curl -s "
@@ -78,14 +74,13 @@ CRAWLERS = {
     "frontier": Crawler(
         "java -jar urlfrontier-client-2.6.jar PutURLs -f {file}",
         exported="the lines that DumpURLs of URLFrontier wrote",
-        unpacks=True,
+        endings=(*_LINES, ".gz", ".jsonl.gz"),
     ),
     "heritrix": Crawler(
         "mv {file} JOB/action/",
         unfit=rf"{_CONTROL}| ",
         until="now",
-        endings=(".force",),  # it does nothing else with the file
-        unpacks=True,
+        endings=(".force", ".force.gz"),  # it ignores others
     ),
     "changedetection": Crawler(
         "API_KEY=... sh {file}",

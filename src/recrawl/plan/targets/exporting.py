@@ -197,16 +197,12 @@ def check_export(
     if exported is not None and not Path(exported).exists():
         raise FileNotFoundError(f"no such file: {exported}")
     check_output(output, force, [exported, *inputs], endings=())
-    name = Path(output).name
-    if name.startswith(_IGNORED):
-        rule = "must not begin with . or _, for crawlers ignore such files"
-        raise ArgumentError("output", f"{rule}, got {output}")
-    plain = name.removesuffix(".gz") if crawler.unpacks else name
-    if Path(plain).suffix not in crawler.endings:
-        packed = ", and .gz if it is to be packed" if crawler.unpacks else ""
+    path = Path(output)
+    ending = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
+    if ending not in crawler.endings or path.name.startswith(_IGNORED):
         endings = " or ".join(filter(None, crawler.endings))
-        rule = f"must end in {endings} for {to!r}, in small letters{packed}"
-        raise ArgumentError("output", f"{rule}; got {output}")
+        rule = f"must end in {endings} in small letters, and not begin with . or _"
+        raise ArgumentError("output", f"{rule}, for {to!r}; got {output}")
 
 
 def _microseconds(until, now):
@@ -227,17 +223,16 @@ def _read_items(connection, to, exported):
     if exported is None:
         connection.execute(sql(f"item_{to}", "plan"))
         return
-    files = pattern(exported)
+    files, why = pattern(exported), "no page"
     if to == "changedetection":
         files += "/*/watch.json"
     try:
         connection.execute(sql(f"read_{to}", "plan"), {"exported": files})
         ((found,),) = connection.sql("select count(url) from item").fetchall()
     except duckdb.Error as error:
-        rule = f"must be {CRAWLERS[to].exported}, got {exported}: {first_line(error)}"
-        raise ArgumentError("exported", rule) from None
+        found, why = 0, first_line(error)
     if not found:
-        rule = f"must be {CRAWLERS[to].exported}, got {exported} without any page"
+        rule = f"must be {CRAWLERS[to].exported}, got {exported}: {why}"
         raise ArgumentError("exported", rule)
 
 
