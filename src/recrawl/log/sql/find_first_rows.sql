@@ -1,5 +1,5 @@
 -- Rows, at most a tenth, that are before the others by more than twenty times as long
--- as these last: how many, and how long before.
+-- as these last, which is a day or more: how many, and how long before.
 
 with timed as (
     select t from crawl where plausible(t)
@@ -14,6 +14,6 @@ others as (
 select count(*), first - max(t)
 from timed
 cross join others
-where t < last - 20 * (last - first)
+where t < last - 20 * (last - first) and last - first > 86400000000
 group by first, n
 having 10 * count(*) <= n
