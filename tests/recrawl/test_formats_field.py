@@ -374,6 +374,29 @@ def test_the_digest_of_a_part_is_not_that_of_the_page(tmp_path, name, kind):
     assert short(converted(path, tmp_path)) == WHOLE
 
 
+def segment(*fetches):
+    """A dump of a segment of Nutch, from day, signature and why the body was cut."""
+    return lines(*(
+        f"Recno:: {k}\nURL:: {PAGE}\n\nCrawlDatum::\nStatus: 33 (fetch_success)\n"
+        f"Fetch time: 2026-08-0{k} 00:00:00 UTC\nSignature: {signature}\n\nContent::\n"
+        f"metadata: {cut and f'{TRUNCATED}=true {TRUNCATED}.reason={cut}'}\n"
+        for k, signature, cut in fetches
+    ))  # fmt: skip
+
+
+TRUNCATED = "http.content.truncated"
+
+
+@pytest.mark.parametrize("kind", ["length", "disconnect", "time"])
+def test_a_segment_of_nutch_says_what_is_cut(tmp_path, kind):
+    """A body cut at a length is compared with its like only."""
+    text = segment((1, A, ""), (2, C, kind), (3, A, ""), (4, B, ""))
+    assert short(converted(put(tmp_path / "dump", text), tmp_path)) == WHOLE
+    text = segment((1, A, kind), (2, A, kind), (3, B, kind))
+    if kind == "length":
+        assert short(converted(put(tmp_path / "dump", text), tmp_path)) == UNCHANGED
+
+
 def test_a_revisit_stands_for_a_whole_body(tmp_path):
     revisit = record("revisit", 2, 2, **digest(A), WARC_Truncated="length")
     assert short(converted(put(tmp_path / "log", warc(revisit)), tmp_path)) == UNCHANGED
