@@ -377,7 +377,7 @@ def _estimate(log, output, **given):
             f"the log's pace is {pace} crawls a day without the first crawl of each "
             f"page, {of_all} with it"
         )
-    if output.suffix != ".csv":
+    if output.suffix.lower() != ".csv":
         rate = f"{found.pace:.6g}" if found.pace else "CRAWLS"
         given = f"{shlex.quote(str(output))} --bandwidth {rate}/day"
         _print(f"next: recrawl schedule {given} -o schedule.parquet")

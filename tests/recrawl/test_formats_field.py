@@ -115,7 +115,7 @@ MIMES = ["text/html -", " -", "text/html; charset=utf-8 #004"]
 
 def storm(*names, last="2026-08-03T00:00:00Z"):
     values = "2026-08-02T00:00:00Z", last, "1440", "200"
-    metadata = {name: [value] for name, value in zip(names, values, strict=True)}
+    metadata = {name: [value] for name, value in zip(names, values, strict=False)}
     page = {"url": PAGE, "status": "FETCHED", "metadata": metadata}
     page["nextFetchDate"] = "2099-12-31T00:00:00Z"
     return json.dumps({"_source": page}) + "\n"
@@ -124,7 +124,7 @@ def storm(*names, last="2026-08-03T00:00:00Z"):
 def frontier(*names):
     values = "2026-08-02T00:00:00Z", "2026-08-03T00:00:00Z", "200"
     metadata = {
-        name: {"values": [value]} for name, value in zip(names, values, strict=True)
+        name: {"values": [value]} for name, value in zip(names, values, strict=False)
     }
     return json.dumps({"known": {"info": {"url": PAGE, "metadata": metadata}}}) + "\n"
 
@@ -197,6 +197,70 @@ FETCHES = {
         crawl_log((1, "- -", A, "-"), (2, "- -", NOTHING, "warcRevisit:notModified"),
                   (3, "- -", B, "-")),
         UNCHANGED,
+    ),
+    # files that were joined: each part has its own names
+    "cdx-two-legends": (
+        LEGEND + lines(cdx(1), " CDX N b a m s c k",
+                       f"org,example)/page 20260802000000 {PAGE} text/html 200 {C} {A}",
+                       LEGEND.rstrip(), cdx(3, digest=B)),
+        UNCHANGED,
+    ),
+    # a status by another name, whose page is an error
+    **{
+        f"{format}-{name}": (
+            "".join(make(k, d, {"status": None, name: s})
+                    for k, d, s in ((1, A, 200), (2, C, "500"), (3, B, "200"))),
+            ENDS,
+        )
+        for name in ("statuscode", "status_code")
+        for format, make in (
+            ("cdxj", lambda k, d, more: cdxj((k, {"digest": d} | more))),
+            ("commoncrawl",
+             lambda k, d, more: json.dumps(json.loads(answer(k, d)) | more) + "\n"),
+        )
+    },
+    "wayback-status": (
+        wayback((1, "text/html", "200", A), (2, "text/html", "500", C),
+                (3, "text/html", "200", B)).replace('"statuscode"', '"Status"'),
+        ENDS,
+    ),
+    "wayback-other-names": (
+        wayback((1, "text/html", "200", A)) + json.dumps(
+            [["digest", "timestamp", "original", "urlkey"],
+             [A, "20260802000000", PAGE, "k"], [B, "20260803000000", PAGE, "k"]]),
+        UNCHANGED,
+    ),
+    "wayback-lines": (
+        "\ufeff" + wayback((1, "text/html", "200", A), (2, "text/html", "200", A),
+                           (3, "text/html", "200", B))[1:-2].replace("],", "]"),
+        UNCHANGED,
+    ),
+    # a part of a page, and what is none
+    "cdx-206": (LEGEND + lines(cdx(1), cdx(2, 206, C), cdx(3, digest=B)), ENDS),
+    "warc-206": (
+        warc(record("response", 2, 2, http="HTTP/1.1 206 Part", **digest(C))), ENDS
+    ),
+    "table-206": (
+        lines("url,time,status,digest",
+              *(f"{PAGE},2026-08-0{k},{s},{d}"
+                for k, s, d in ((1, 200, A), (2, 206, C), (3, 200, B)))),
+        ENDS,
+    ),
+    "crawl-log-abort": (
+        crawl_log((1, "- -", A, "-"), (2, "- -", C, "midFetchAbort"),
+                  (3, "- -", B, "-")),
+        ENDS,
+    ),
+    **{
+        f"cdxj-truncated-{word}": (
+            cdxj((1, {"digest": A}), (2, {"digest": A, "truncated": word}),
+                 (3, {"digest": B})),
+            UNCHANGED,
+        )
+        for word in (False, None, "None", "null", "no", "0")
+    },
+    "warc-truncated-false": (
+        warc(record("response", 2, 2, WARC_Truncated="False", **digest(A))), UNCHANGED
     ),
     # answers to other methods are not the page
     "cdxj-method": (with_post(method="POST"), UNCHANGED),
@@ -310,6 +374,29 @@ def test_the_digest_of_a_part_is_not_that_of_the_page(tmp_path, name, kind):
     assert short(converted(path, tmp_path)) == WHOLE
 
 
+def segment(*fetches):
+    """A dump of a segment of Nutch, from day, signature and why the body was cut."""
+    return lines(*(
+        f"Recno:: {k}\nURL:: {PAGE}\n\nCrawlDatum::\nStatus: 33 (fetch_success)\n"
+        f"Fetch time: 2026-08-0{k} 00:00:00 UTC\nSignature: {signature}\n\nContent::\n"
+        f"metadata: {cut and f'{TRUNCATED}=true {TRUNCATED}.reason={cut}'}\n"
+        for k, signature, cut in fetches
+    ))  # fmt: skip
+
+
+TRUNCATED = "http.content.truncated"
+
+
+@pytest.mark.parametrize("kind", ["length", "disconnect", "time"])
+def test_a_segment_of_nutch_says_what_is_cut(tmp_path, kind):
+    """A body cut at a length is compared with its like only."""
+    text = segment((1, A, ""), (2, C, kind), (3, A, ""), (4, B, ""))
+    assert short(converted(put(tmp_path / "dump", text), tmp_path)) == WHOLE
+    text = segment((1, A, kind), (2, A, kind), (3, B, kind))
+    if kind == "length":
+        assert short(converted(put(tmp_path / "dump", text), tmp_path)) == UNCHANGED
+
+
 def test_a_revisit_stands_for_a_whole_body(tmp_path):
     revisit = record("revisit", 2, 2, **digest(A), WARC_Truncated="length")
     assert short(converted(put(tmp_path / "log", warc(revisit)), tmp_path)) == UNCHANGED
@@ -327,7 +414,12 @@ def test_a_table_of_common_crawl_says_what_is_cut(tmp_path):
     table = {"url": [PAGE] * 4, "fetch_status": [200] * 4}
     table["fetch_time"] = [datetime(2026, 8, k, tzinfo=UTC) for k in range(1, 5)]
     table["content_digest"] = [A, C, A, B]
-    table["content_truncated"] = [None, "disconnect", None, None]
+    table["content_truncated"] = [None, "disconnect", "None", None]
+    pq.write_table(pa.table(table), tmp_path / "part.parquet")
+    assert short(converted(tmp_path / "part.parquet", tmp_path)) == WHOLE
+    # a URL that is not in UTF-8 is left out alone
+    table["url"] = [url.encode() for url in table["url"]]
+    table["url"][1] = b"https://www.example.org/caf\xe9"
     pq.write_table(pa.table(table), tmp_path / "part.parquet")
     assert short(converted(tmp_path / "part.parquet", tmp_path)) == WHOLE
 
@@ -343,6 +435,11 @@ def test_a_table_of_common_crawl_says_what_is_cut(tmp_path):
               "fetch%2estatuscode", last="2026-08-03 00:00:00"),
         frontier("signatureChangeDate", "lastProcessedDate", "fetch.statusCode"),
         frontier("signaturechangedate", "lastprocesseddate", "fetch.statuscode"),
+        # texts in place of lists, and lists in place of objects
+        re.sub(r'\[("[^"]*")\]', r"\1",
+               storm("signatureChangeDate", "lastProcessedDate", "fetchInterval")),
+        re.sub(r'\{"values": (\[[^]]*\])\}', r"\1",
+               frontier("signatureChangeDate", "lastProcessedDate")),
     ],
 )  # fmt: skip
 def test_keys_in_any_case(tmp_path, content):
@@ -578,7 +675,7 @@ def test_dates_of_feeds_in_the_forms_of_tables(tmp_path, form, clock):
     ]
 
 
-@pytest.mark.parametrize("stamp", [0, 2**32 - 1, 10**10])
+@pytest.mark.parametrize("stamp", [0, 946_684_800, 2**32 - 1, 10**10])
 def test_a_commit_of_a_wrong_clock_spoils_no_other(tmp_path, stamp):
     text = f"@{stamp}\n\nM\tb\n@{day(5)}\n\nM\ta\n@{day(2)}\n\nA\ta\n"
     path = put(tmp_path / "git.txt", text)
@@ -622,6 +719,12 @@ def dated(*dates):
     [
         ([(27,), (26,), (25,), (23,)], 23, 3),
         ([(23,), (25,), (26,), (27,)], 23, 3),
+        # the newest day first, but each day in order of time
+        (
+            [(f"2026-08-{k}T{h:02}:00:00Z",) for k in (27, 26, 23) for h in (8, 9)],
+            23,
+            5,
+        ),
         # pinned: one, two, in a feed whose newest item is the last
         ([("2018-05-11",), (27,), (26,), (25,), (23,)], 23, 3),
         ([("2019-05-11",), ("2018-05-11",), (27,), (26,), (25,), (23,)], 23, 3),
@@ -675,6 +778,7 @@ CHECKS = [(PAGE, 2, "false"), (PAGE, 3, "true"), (PAGE, 4, "false")]
         # as releases wrote it whose processors shared one history
         ({"processor": "restock_diff"}, HISTORY),
         ({}, {"history.txt": [0, day(1), 2**32 - 1, day(3), "junk", 10**30]}),
+        ({}, {"history.txt": [day(1), 946_684_800, day(3)]}),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize(
@@ -707,6 +811,14 @@ def test_one_file_of_all_watches(tmp_path):
     expected = [(f"{PAGE}#a", *rest) for _, *rest in CHECKS]
     for log in (folder, path):
         assert short(converted(log, tmp_path)) == expected
+    # as in 2021, with the history inside, and a time that has lost its digits
+    stored = DAILY | {"history": {str(day(k)): "x.txt" for k in (1, 3)}}
+    other = {"url": WWW, "last_checked": "E", "history": {str(day(1)): "x.txt"}}
+    put(
+        path,
+        json.dumps({"watching": {"c": stored, "d": other}}).replace('"E"', "1.79e12"),
+    )
+    assert short(converted(folder, tmp_path)) == CHECKS
     with pytest.raises(ValueError, match="must hold the object 'watching'"):
         converted(put(path, "["), tmp_path)
 

@@ -75,6 +75,15 @@ def test_a_log_repeated_with_its_state_keeps_the_drift(tmp_path):
     assert recrawl.estimate(few, rates, **given).drift == first.drift
 
 
+@pytest.mark.parametrize(
+    ("name", "first"), [("OUT.CSV", b'"url'), ("S.PARQUET", b"PAR1")]
+)
+def test_endings_in_capitals_are_those_in_small_letters(tmp_path, name, first):
+    log = write(tmp_path / "log.csv", "url,time,changed\na,2026-01-01,0\n")
+    recrawl.convert(log, tmp_path / name)
+    assert (tmp_path / name).read_bytes()[:4] == first
+
+
 def test_no_cell_of_a_spreadsheet_is_a_formula(tmp_path):
     urls = ["=1+1", "+1", "-1", "@a", "\t=1", "a=1", "https://a.org/?q==1"]
     for suffix in ("csv", "parquet"):

@@ -142,7 +142,7 @@ def test_no_option_is_sql(tmp_path, text):
     (page,) = pq.read_table(plan).to_pylist()
     assert page["crawl_rate"] == pytest.approx(0.5)
     for to in ("jsonl", "nutch", "storm", "heritrix", "urls"):
-        output = folder / f"{name}.force"
+        output = folder / f"{name}{'.force' if to == 'heritrix' else ''}"
         recrawl.export(plan, output, to, force=True)
         assert output.read_text()
     recrawl.report(log, folder / f"{name}.html")
@@ -203,8 +203,9 @@ def test_outputs_stay_where_they_were_told(tmp_path, monkeypatch):
     recrawl.report("log.parquet", "report.html")
     written = {"log.parquet", "rates.parquet", "state.parquet", "plan.parquet"}
     for target in ("jsonl", "nutch", "heritrix", "urls"):
-        recrawl.export("plan.parquet", f"{target}.force", target)
-        written.add(f"{target}.force")
+        name = "due.force" if target == "heritrix" else f"{target}.txt"
+        recrawl.export("plan.parquet", name, target)
+        written.add(name)
     found = {path for path in tmp_path.rglob("*") if path.is_file()}
     assert found == {inside / name for name in written | {"report.html"}}
 

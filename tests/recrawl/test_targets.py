@@ -46,12 +46,12 @@ def plan(tmp_path):
     )
 
 
-NAMES = {"heritrix": "due.force"}  # it ignores others
+NAMES = {"heritrix": "due.force", "changedetection": "set.sh"}
 
 
 def written(schedule, to, **options):
     """The text of an export, and what is said of it."""
-    output = schedule.parent / NAMES.get(to, f"{to}.out")
+    output = schedule.parent / NAMES.get(to, f"{to}.txt")
     said = export(schedule, output, to, force=True, **options)
     return output.read_text(encoding="utf-8"), said
 
@@ -177,7 +177,7 @@ def test_changedetection(plan, watches, tmp_path, monkeypatch):
     curl.write_text('#!/bin/sh\nprintf "%s\\n" "$@" >> "$0.log"\n')
     curl.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    script = ["sh", tmp_path / "changedetection.out"]
+    script = ["sh", tmp_path / "set.sh"]
     refused = subprocess.run(script, capture_output=True, text=True)
     assert "API_KEY" in refused.stderr
     monkeypatch.setenv("API_KEY", "se cret")
@@ -196,6 +196,12 @@ def test_changedetection(plan, watches, tmp_path, monkeypatch):
         "time_between_check": dict(zip(units, (4, 2, 0, 0, 0), strict=True)),
     }
     assert changes["0bb"]["time_between_check"]["days"] == 2
+
+
+def test_an_older_datastore_is_refused(plan, tmp_path):
+    place = write(tmp_path / "data" / "url-watches.json", '{"watching": {}}').parent
+    with pytest.raises(ValueError, match=r"datastore \(version 0.53 or later\), got"):
+        export(plan, tmp_path / "set.sh", "changedetection", exported=place)
 
 
 def test_nutch_takes_whole_seconds_within_its_limits(tmp_path):
@@ -323,8 +329,7 @@ def test_schedule_writes_for_a_crawler(tmp_path, capsys, monkeypatch):
     assert (tmp_path / "seeds.txt").read_text() in ("http://a\n", "http://b\n")
 
 
-IGNORED = "must end in .force or .force.gz"
-PACKED = "must not have the name of a packed file or of a table"
+ENDS = "must end in "
 
 
 @pytest.mark.filterwarnings("ignore::recrawl.ExportWarning")
@@ -333,23 +338,26 @@ PACKED = "must not have the name of a packed file or of a table"
     [
         ("heritrix", "due.force.gz", None),
         ("heritrix", "due.s.force", None),
-        ("heritrix", "due.txt", IGNORED),
-        ("heritrix", "due.schedule", IGNORED),
-        ("heritrix", "due.force.bz2", IGNORED),
-        ("heritrix", "due.FORCE", IGNORED),
+        ("heritrix", "due.txt", ".force or .force.gz in small"),
+        ("heritrix", "due.schedule", ENDS),
+        ("heritrix", "due.force.bz2", ENDS),
+        ("heritrix", "due.FORCE", ENDS),
+        ("nutch", "seeds", None),
         ("nutch", "seeds.txt.gz", None),
-        ("nutch", "seeds.txt.GZ", PACKED),
-        ("nutch", "seeds.txt.bz2", PACKED),
-        ("nutch", "seeds.parquet", PACKED),
-        ("nutch", "seeds.csv.gz", PACKED),
-        ("nutch", "_seeds.txt", "must not begin with . or _"),
+        ("nutch", "SEEDS.TXT.GZ", ".txt or .gz or .txt.gz in small"),
+        ("nutch", "seeds.txt.bz2", ENDS),
+        ("nutch", "seeds.crc", ENDS),
+        ("nutch", "seeds.csv.gz", ENDS),
+        ("nutch", "_seeds.txt", "and not begin with . or _"),
         ("frontier", "items.jsonl.gz", None),
-        ("frontier", "items.jsonl.zst", PACKED),
-        ("storm", "bulk.jsonl.gz", PACKED),
-        ("jsonl", "due.jsonl.gz", PACKED),
-        ("urls", "due.txt.gz", PACKED),
-        ("urls", "due.csv", PACKED),
-        ("changedetection", "due.sh.gz", PACKED),
+        ("frontier", "items.jsonl.zst", ENDS),
+        ("storm", "bulk.jsonl.gz", ENDS),
+        ("jsonl", "due.tar", ENDS),
+        ("jsonl", "due.xlsx", ENDS),
+        ("urls", "due.txt.gz", ".txt in small letters"),
+        ("urls", "due.csv", ENDS),
+        ("changedetection", "due.bat", ENDS),
+        ("changedetection", "due.sh", None),
     ],
 )
 def test_a_name_promises_what_the_file_is(plan, watches, tmp_path, to, name, rule):
@@ -358,7 +366,7 @@ def test_a_name_promises_what_the_file_is(plan, watches, tmp_path, to, name, rul
     write(tmp_path / "frontier.jsonl", FRONTIER)
     options = {"exported": dumps.get(to), "until": "2099-01-01"}
     if rule is not None:
-        with pytest.raises(ValueError, match=f"^output {rule}.*got .*{name}$"):
+        with pytest.raises(ValueError, match=f"^output .*{rule}.*got .*{name}$"):
             export(plan, tmp_path / name, to, **options)
         assert not (tmp_path / name).exists()
         return
@@ -440,7 +448,7 @@ def test_outputs_do_not_depend_on_threads_and_the_order_of_rows(tmp_path, monkey
         for to in ("nutch", "urls", "jsonl", "heritrix"):
             written(plan, to, until="2099-01-01")
         files = [
-            *tmp_path.glob("*.out"),
+            *tmp_path.glob("*.txt"),
             tmp_path / "due.force",
             tmp_path / "table.csv",
         ]

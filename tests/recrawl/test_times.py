@@ -348,3 +348,10 @@ def test_a_log_that_is_sorted_by_page_is_no_clock_that_goes_back(tmp_path):
         assert (
             recorded(convert, log, tmp_path / f"{len(rows)}-{rows[1]}.parquet")[1] == []
         )
+
+
+def test_the_first_day_of_a_clock_that_was_not_set_is_told_of(tmp_path):
+    log = log_of(tmp_path / "log.csv", lambda k: -200_000 * (k < 40))
+    _, (message,) = recorded(convert, log, tmp_path / "log.parquet")
+    assert message.startswith("40 rows of the log: 8,33")
+    assert "before the rest" in message

@@ -146,7 +146,7 @@ def check_output(
         if file is not None and os.path.exists(file) and path.samefile(file):
             rule = f"must be another file than those that are read, got {path}"
             raise ArgumentError(argument, rule)
-    if endings and Path(name).suffix not in endings:
+    if endings and Path(name).suffix.lower() not in endings:
         rule = f"must end in {' or '.join(filter(None, endings))}, got {name}"
         raise ArgumentError(argument, rule)
     if path.exists() and not force:
@@ -352,7 +352,7 @@ def table(
     "'=1+1"
     <BLANKLINE>
     """
-    by_name = _CsvOutput if Path(path).suffix == ".csv" else _ParquetOutput
+    by_name = _CsvOutput if Path(path).suffix.lower() == ".csv" else _ParquetOutput
     with (
         replacing(path, force) as temporary,
         contextlib.closing((kind or by_name)(temporary)) as output,

@@ -565,7 +565,14 @@ def gathered(
 
 
 def _warn_of_steps_back(connection, files):
-    """Say of files in order of time where they go back, as if a clock was set."""
+    """Say where files in order of time go back, or begin too early, as of a clock."""
+    for n, step in connection.execute(sql("find_first_rows")).fetchall():
+        warn(
+            f"{counted(n, 'row')} of the log: {as_text(step / _DAY)} before the rest, "
+            "which is far shorter. If the clock of the crawler was wrong, rates are "
+            "too low; the rows are used as they are",
+            BadRowsWarning,
+        )
     found = connection.execute(sql("find_steps_back")).fetchall()
     for number, row, step, n, n_late in found[:1]:
         more = f" and in {len(found) - 1:,} more files" if found[1:] else ""

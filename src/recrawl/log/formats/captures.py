@@ -2,7 +2,8 @@
 
 A reader gives each capture as the list of its texts: key, time, URL, MIME type,
 status, digest, method of the request, and why the body was cut off, in the order of
-CDX. A line that is no capture has a null in place of the list.
+CDX; what follows is the status by other names. A line that is no capture has a null
+in place of the list.
 
 A capture of type warc/revisit says by itself that the fetch found a body seen
 before: what its status column holds, 0, -1 or nothing, is then no status. Without
@@ -11,16 +12,19 @@ a digest, or with that of an empty body, the server answered that nothing change
 
 import base64
 import hashlib
+import re
 
 from recrawl.log.database import quoted
 
 __all__ = [
-    "BARE",
     "CUT",
     "CUT_PREFIX",
     "EMPTY",
+    "IN_JSON",
     "OTHER_METHOD",
     "PLAIN",
+    "WHOLE",
+    "n_fields",
     "query",
 ]
 
@@ -29,14 +33,38 @@ OTHER_METHOD = "of requests other than GET"
 CUT = "whose body was cut off"
 #: Before the digest of a body cut at a length, which is compared with its like only.
 CUT_PREFIX = "cut-"
+#: Paths of what a capture in JSON has from its URL on.
+IN_JSON = (
+    "'$.url', '$.mime', '$.status', '$.digest', '$.method', '$.truncated', "
+    "'$.statuscode', '$.status_code'"
+)
+#: What programs write where nothing was cut off, in small letters.
+WHOLE = ("", "-", "0", "false", "no", "none", "null")
 #: Digests of nothing, in capitals: those of an answer 304.
 EMPTY = frozenset(
     write(hashlib.new(name).digest()).decode().upper().rstrip("=")
     for name in ("md5", "sha1", "sha256")
     for write in (base64.b32encode, base64.b16encode)
 )
-#: A line of CDX, whose first fields are N b a m s k, whatever follows.
-BARE = r"^\S+ \d{14}(\d{3})? \S+ \S+ (-?\d+|-) \S+( \S+)+\s*$"
+# A line of CDX, whose first fields are N b a m s k, whatever follows.
+_BARE = r"^\S+ \d{14}(\d{3})? \S+ \S+ (-?\d+|-) \S+( \S+)+\s*$"
+
+
+def n_fields(head: bytes) -> int:
+    """Number of fields in the first line, if it is one of CDX without a legend.
+
+    Parameters
+    ----------
+    head : bytes
+        The beginning of a file.
+
+    Returns
+    -------
+    int
+        0 of another line.
+    """
+    line = head.partition(b"\n")[0]
+    return len(line.split()) if re.match(_BARE.encode(), line) else 0
 
 
 def query(captures: str) -> str:
@@ -79,10 +107,12 @@ named as (
         case when regexp_full_match(f[2], '\d{{14}}(\d{{3}})?') then f[2] end as stamp,
         f[3] as address,
         coalesce(f[4] = 'warc/revisit', false) as revisit,
-        value_of(f[5]) as code,
+        value_of(coalesce(f[5], f[9], f[10])) as code,
         value_of(f[6]) as hash,
         split_part(hash, ':', -1) as hash_value,
-        case when not revisit then nullif(nullif(lower(f[8]), '-'), '') end as cut,
+        case
+            when not revisit and lower(f[8]) not in {WHOLE} then lower(f[8])
+        end as cut,
         coalesce(f[7], regexp_extract(f[1], '__wb_method=(\w+)', 1), '') as method,
         regexp_extract(address, '^[a-zA-Z]+://[^/?#]*') as origin,
         case
@@ -139,7 +169,7 @@ PLAIN = query(rf"""
     select
         n as row,
         line as given,
-        case when regexp_matches(line, '{BARE}') then string_split(line, ' ')[:6] end
+        case when regexp_matches(line, '{_BARE}') then string_split(line, ' ')[:6] end
             as f
     from lines(getvariable('file'))
     -- a list that goes on ends in an empty row and the key to resume it

@@ -10,18 +10,20 @@ pages when they change, so that rates come out high. Never take an index from
 which the unchanged captures (warc/revisit) were left out.
 """
 
-import re
-
 from recrawl.log.formats import captures
 from recrawl.log.formats.base import Format
 
 __all__ = ["FORMATS"]
 
 _QUERY = captures.query("""
-    with legend as (
-        select line[1] as delimiter, string_split(trim(line[2:]), line[1])[2:] as l
+    -- files that were joined have a legend each
+    with legends as (
+        select
+            n as begins,
+            line[1] as delimiter,
+            string_split(trim(line[2:]), line[1])[2:] as l
         from lines(getvariable('file'))
-        where n = 1
+        where line[2:4] = 'CDX' and line[5] = line[1]
     )
 
     select
@@ -33,9 +35,8 @@ _QUERY = captures.query("""
             lambda letter: texts[list_position(l, letter)]
         ) end as f
     from lines(getvariable('file'))
-    cross join legend
-    -- files that were joined have the legend more than once
-    where line <> '' and not starts_with(line, delimiter || 'CDX' || delimiter)
+    asof join legends on n >= begins
+    where line <> '' and n <> begins
 """)
 
 FORMATS = (
@@ -50,10 +51,7 @@ FORMATS = (
         "cdx",
         "a CDX file without its legend",
         "fetches",
-        lambda head, path: bool(
-            re.match(captures.BARE.encode(), line := head.partition(b"\n")[0])
-            and line.count(b" ") > 6
-        ),
+        lambda head, path: captures.n_fields(head) > 7,
         captures.PLAIN,
     ),
 )

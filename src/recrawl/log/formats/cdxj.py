@@ -14,16 +14,16 @@ from recrawl.log.formats.base import Format
 __all__ = ["FORMATS"]
 
 # Lines with an exclamation mark are about the file.
-_QUERY = captures.query(r"""
+_QUERY = captures.query(rf"""
     select
         n as row,
         line as given,
         regexp_extract(
-            line, '^(\S+) (\d{14}(?:\d{3})?) (\{.*)$', ['key', 'stamp', 'object']
+            line, '^(\S+) (\d{{14}}(?:\d{{3}})?) (\{{.*)$', ['key', 'stamp', 'object']
         ) as part,
-        try(json_extract_string(nullif(part['object'], ''), [
-            '$.url', '$.mime', '$.status', '$.digest', '$.method', '$.truncated'
-        ])) as j,
+        try(json_extract_string(
+            nullif(part['object'], ''), [{captures.IN_JSON}]
+        )) as j,
         case when j is not null then [part['key'], part['stamp']] || j end as f
     from lines(getvariable('file'))
     where line <> '' and line not like '!%'

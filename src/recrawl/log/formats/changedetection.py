@@ -20,23 +20,15 @@ from datetime import timedelta
 from itertools import pairwise
 
 from recrawl.log.formats.base import Format
-from recrawl.log.formats.records import batches, moments
+from recrawl.log.formats.records import batches, in_order, moments
 
 __all__ = ["FORMATS"]
 
 _MICROSECOND = timedelta(microseconds=1)
 _MOST_ROWS = 10_000  # of a page
 _LARGEST = 16 << 20  # bytes of a file
+_NO_LINE = "that are no line of a history, or out of its order"
 _ALL = "url-watches.json"  # of all pages, before version 0.53
-_KEYS = (
-    "error",
-    "last_checked",
-    "last_error",
-    "paused",
-    "time_between_check",
-    "time_between_check_use_default",
-    "url",
-)
 
 
 def _read(path, as_of):
@@ -61,10 +53,12 @@ def _rows(watches):
             continue
         # two watches of a page, with other filters, are two observers
         about["url"] = f"{url}#{folder}" if urls[url] > 1 else url
-        for line in history:
-            if _stamp(line) not in read:
-                yield about | {"given": line, "reason": "that are no line of a history"}
-        times = sorted({read[s] for s in map(_stamp, history) if s in read})
+        times = [read.get(_stamp(line)) for line in history]
+        _, oldest = in_order([time for time in times[::-1] if time], last)
+        for line, time in zip(history, times, strict=True):
+            if time is None or time < oldest:
+                yield about | {"given": line, "reason": _NO_LINE}
+        times = sorted({time for time in times if time and time >= oldest})
         found = len(times)
         stopped = watch.get("paused") or watch.get("last_error") or last is None
         if not stopped and times and times[-1] < last:
@@ -81,22 +75,23 @@ def _watches(path):
     """Each watch, with the name of its folder, and the lines of its history."""
     folder = path if path.is_dir() else path.parent
     places = {place.name: place for place in folder.iterdir() if place.is_dir()}
-    found = {name: place / "watch.json" for name, place in places.items()}
-    found = {name: _watch(file) for name, file in found.items() if file.exists()}
+    found = {file.parent.name: _watch(file) for file in folder.glob("*/watch.json")}
     if not found:
         found = _watch(folder / _ALL).get("watching")
         if not isinstance(found, dict):
             raise ValueError(f"{folder / _ALL} must hold the object 'watching' in JSON")
     for name, watch in sorted(found.items()):
         whole = watch if isinstance(watch, dict) else {}
-        kept = {key: whole[key] for key in _KEYS if key in whole} | {"folder": name}
-        yield kept, _history(places[name], whole) if name in places else []
+        lines = _history(places[name], whole) if name in places else []
+        if isinstance(whole.get("history"), dict):  # as in 2021
+            lines = [*whole["history"]] or lines
+        yield whole | {"folder": name}, lines
 
 
 def _watch(file):
     """The object in a file, or one that says why there is none."""
     try:
-        found = json.loads(_text(file))
+        found = json.loads(_text(file), parse_float=str)  # with an exponent, if any
     except (OSError, ValueError, RecursionError) as error:
         return {"error": str(error)}
     return found if isinstance(found, dict) else {}
@@ -145,10 +140,11 @@ def _checks(times, found, interval):
     """One row a check; those at the first `found` times found a change."""
     gaps = list(pairwise(times))
     numbers = [max(1, round((end - start) / interval)) for start, end in gaps]
+    few = sum(numbers) <= _MOST_ROWS
     for k, ((start, end), n) in enumerate(zip(gaps, numbers, strict=True), 1):
         step = (end - start) / n
         ends = [end - step, end]
-        if sum(numbers) <= _MOST_ROWS:
+        if few:
             ends = [start + (end - start) * j / n for j in range(1, n + 1)]
         for time in ends:
             if start < time:

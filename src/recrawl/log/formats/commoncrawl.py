@@ -27,8 +27,7 @@ _JSON = captures.query(f"""
         n as row,
         line as given,
         try(json_extract_string(line, [
-            '$.urlkey', '$.timestamp', '$.url', '$.mime', '$.status', '$.digest',
-            '$.method', '$.truncated'
+            '$.urlkey', '$.timestamp', {captures.IN_JSON}
         ])) as f
     from lines(getvariable('file'))
     where line <> '' and not (contains(line, '{_NONE}') and f[3] is null)
@@ -46,10 +45,14 @@ _PARQUET = captures.query("""
         -- older tables and yours may lack the column
         select null::varchar as content_truncated where false
         union all by name
-        select *, file_row_number
-        from read_parquet(
-            getvariable('file'), binary_as_string = true, hive_partitioning = false
-        )
+        -- texts may be stored as bytes, and those of a URL need not be UTF-8
+        select
+            * replace (
+                try(decode(unhex(hex(url)))) as url,
+                try(decode(unhex(hex(content_digest)))) as content_digest
+            ),
+            file_row_number
+        from read_parquet(getvariable('file'), hive_partitioning = false)
     )
 """)
 

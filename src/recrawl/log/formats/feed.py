@@ -12,13 +12,12 @@ is out of order, pinned perhaps, does not. Items that are dated at the download 
 later have made-up dates and are left out.
 """
 
-from bisect import bisect_right
 from itertools import chain
 from urllib.parse import urljoin
 
 from recrawl.log.formats.base import Format
 from recrawl.log.formats.markup import document, root
-from recrawl.log.formats.records import LOST, batches, downloaded, moments
+from recrawl.log.formats.records import LOST, batches, downloaded, in_order, moments
 
 __all__ = ["FORMATS"]
 
@@ -97,25 +96,12 @@ def _starts(times, updated, as_of):
     feed is sorted by updates: from its own date on, others may be missing. Where the
     updates are in order and tell of as many items, all since the first are known.
     """
-    n, oldest = max(_in_order(times, as_of), _in_order(times[::-1], as_of))
-    start = _in_order(updated, as_of)[1]
+    n, oldest = max(in_order(times, as_of), in_order(times[::-1], as_of))
+    start = in_order(updated, as_of)[1]
     n_changes = sum(time > start for time in times)
     if start > oldest and n_changes >= n - 1 > 0:
         return oldest, start
     return oldest, oldest
-
-
-def _in_order(times, as_of):
-    """Length of the longest part that is in order, newest first, and its oldest time.
-
-    Of parts of one length, that of the shortest time. (Patience sorting: `ages` has
-    the least age at which a part of each length can end.)
-    """
-    ages = []
-    for time in times:
-        place = bisect_right(ages, as_of - time)
-        ages[place : place + 1] = [as_of - time]
-    return len(ages), as_of - max(ages, default=as_of - as_of)
 
 
 FORMATS = (

@@ -29,7 +29,7 @@ read as (
         given,
         coalesce(f[1], f[2]) as url,
         f[1] is null as discovered,
-        list_transform(m, lambda each: value_of(each ->> '$.values[0]')) as text,
+        m as text,
         sound(time_of(text[1])) as last_fetch,
         sound(time_of(text[2])) as last_change,
         try_cast(text[3] as integer) as status,

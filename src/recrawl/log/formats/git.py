@@ -16,7 +16,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from recrawl.log.formats.base import Format, unpacked
-from recrawl.log.formats.records import LONGEST, TOO_LONG, batches
+from recrawl.log.formats.records import LONGEST, TOO_LONG, batches, in_order
 
 __all__ = ["FORMATS"]
 
@@ -39,6 +39,8 @@ def _rows(path, as_of):
     joined later, so that only one commit has to be kept for each file.
     """
     latest = (as_of or datetime.now(UTC)) + timedelta(days=1)
+    times = (_time(line) for line, _ in _lines(path))
+    _, oldest = in_order([t for t in times if t and _FIRST <= t <= latest], latest)
     after, time, reason = {}, None, _NO_LINE
     for row, (line, is_long) in enumerate(_lines(path), 1):
         about, found = {"row": row, "given": line}, _NAME.fullmatch(line)
@@ -46,10 +48,10 @@ def _rows(path, as_of):
             yield about | {"reason": TOO_LONG}
         elif not line:
             continue
-        elif commit := _COMMIT.fullmatch(line):
-            time = datetime.fromtimestamp(int(commit[1]), UTC)
-            reason = "of commits whose time cannot be"
-            if _FIRST <= time <= latest:
+        elif commit := _time(line):
+            time, reason = commit, "of commits whose time cannot be"
+            # before the oldest in order, a clock was wrong
+            if oldest <= time <= latest:
                 # the log begins with the last commit
                 as_of, reason = max(as_of or time, time), ""
         elif reason or not found:
@@ -64,6 +66,12 @@ def _rows(path, as_of):
                 yield about | window | {"time": stop if modified else None}
             elif kind == "A" and stop == as_of:
                 yield about | {"url": url, "reason": "of files that are new at the end"}
+
+
+def _time(line):
+    """Time of a commit, or None if a line begins none."""
+    found = _COMMIT.fullmatch(line)
+    return datetime.fromtimestamp(int(found[1]), UTC) if found else None
 
 
 def _lines(path):

@@ -7,8 +7,8 @@ changes need the logs of several jobs, or of one with
 depend on the chunks where the job uses HTTP/1.1 (up to 3.9.0 at least): pages
 that seem to change always may not. A 304 has the digest of an empty body, which
 is not read; ``duplicate:digest`` may mean another page, and is not read either. A
-body that was cut off (timeTrunc, headerTrunc) is left out; one that was cut at a
-length (lenTrunc) is compared with others that were.
+body that was cut off (timeTrunc, headerTrunc, midFetchAbort) is left out; one that
+was cut at a length (lenTrunc) is compared with others that were.
 """
 
 import re
@@ -62,7 +62,8 @@ select
             then 'that are no web page (dns:, whois:)'
         when regexp_extract(f.rest, '"method": ?"(\w+)"', 1) not in ('', 'GET')
             then {quoted(OTHER_METHOD)}
-        when regexp_matches(notes, '(time|header)Trunc') then {quoted(CUT)}
+        when regexp_matches(notes, '(time|header)Trunc|midFetchAbort')
+            then {quoted(CUT)}
     end as reason
 from fields
 """

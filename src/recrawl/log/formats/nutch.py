@@ -165,7 +165,7 @@ _JSON = _query(f"""
         f[4] as modified_time,
         f[5] as retries,
         f[6] as interval_text,
-        try_cast(m[1] ->> '$' as integer) as code,
+        try_cast(m[1] as integer) as code,
         false as spoilt
     from ({_FIELDS})
 """)

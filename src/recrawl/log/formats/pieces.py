@@ -58,7 +58,8 @@ def fields(*paths: Any, metadata: str = "$.metadata", keys: Any = ()) -> str:
     -------
     str
         SELECT of row, given, the list f of the texts at the paths, which is null where
-        a line is no JSON, and the list m of the values of the keys, as JSON.
+        a line is no JSON, and the list m of the values of the keys as texts: of lists,
+        also those of URLFrontier, {"values": []}, their first.
 
     Examples
     --------
@@ -71,7 +72,12 @@ def fields(*paths: Any, metadata: str = "$.metadata", keys: Any = ()) -> str:
         try_cast(object as map(varchar, json)) as metadata,
         list_transform(['code']::varchar[], lambda key: list_filter(
             map_entries(metadata), lambda entry: lower(entry.key) = key
-        )[1].value) as m
+        )[1].value) as found,
+        list_transform(found, lambda value: value_of(case json_type(value)
+            when 'ARRAY' then value ->> '$[0]'
+            when 'OBJECT' then value ->> '$.values[0]'
+            else value ->> '$'
+        end)) as m
     from lines(getvariable('file'))
     where line <> ''
     """
@@ -85,6 +91,11 @@ select
     try_cast(object as map(varchar, json)) as metadata,
     list_transform([{listed_keys}]::varchar[], lambda key: list_filter(
         map_entries(metadata), lambda entry: lower(entry.key) = key
-    )[1].value) as m
+    )[1].value) as found,
+    list_transform(found, lambda value: value_of(case json_type(value)
+        when 'ARRAY' then value ->> '$[0]'
+        when 'OBJECT' then value ->> '$.values[0]'
+        else value ->> '$'
+    end)) as m
 from lines(getvariable('file'))
 where line <> \'\'"""

@@ -11,7 +11,7 @@ nothing tells which.
 
 from recrawl.log.database import quoted
 from recrawl.log.formats.base import Format
-from recrawl.log.formats.captures import CUT
+from recrawl.log.formats.captures import CUT, CUT_PREFIX
 from recrawl.log.formats.nutch import ZONE, failed_without_status, status
 from recrawl.log.formats.pieces import NEVER
 
@@ -47,11 +47,8 @@ datums as (
         max(try_cast(regexp_extract(
             line, '^\s+nutch\.protocol\.code=([0-9]+)', 1
         ) as integer)) as code,
-        bool_or(
-            -- those that are cut at a length are compared with each other
-            line like 'metadata: %http.content.truncated=true%'
-            and not contains(line, 'http.content.truncated.reason=length')
-        ) as is_cut
+        max(regexp_extract(line, 'http\.content\.truncated\.reason=(\w+)', 1))
+            filter (line ilike 'metadata: %http.content.truncated=true%') as cut
     from parts
     group by record, datum
 ),
@@ -66,7 +63,7 @@ records as (
         max(code) filter (starts_with(name, 'fetch_')) as code,
         max(signature)
             filter (name in ('signature', 'fetch_success')) as signature,
-        bool_or(is_cut) as is_cut
+        max(lower(cut)) as cut
     from datums
     group by record
 )
@@ -77,7 +74,8 @@ select
     url,
     time_of(fetch_time) as time,
     {status("name", "code")} as status,
-    'md5:' || signature as digest,
+    case when cut is not null then {quoted(CUT_PREFIX)} else '' end
+        || 'md5:' || signature as digest,
     null::varchar as etag,
     null::timestamptz as last_modified,
     nullif(name = 'fetch_notmodified', false) as same,
@@ -85,7 +83,7 @@ select
         when url is null then 'that are no records of a segment of Nutch'
         when name is null then {quoted(NEVER)}
         when time is null then {quoted(ZONE)}
-        when is_cut then {quoted(CUT)}
+        when cut <> 'length' then {quoted(CUT)}
         else {failed_without_status("name", "status")}
     end as reason
 from records

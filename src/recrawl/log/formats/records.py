@@ -1,6 +1,7 @@
 """What the readers in Python share: batches of rows, their limits, and dates."""
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -20,6 +21,7 @@ __all__ = [
     "batches",
     "downloaded",
     "groups",
+    "in_order",
     "macros",
     "moments",
 ]
@@ -166,6 +168,42 @@ def moments(texts: Iterable[str], as_of: datetime | None = None) -> dict[str, An
             [list(texts)],
         ).fetchall()
     return {text: _EPOCH + timedelta(microseconds=t) for text, t in found}
+
+
+def in_order(times: Sequence[datetime], latest: datetime) -> tuple[int, datetime]:
+    """Find the longest part of some times that is in order of days, newest first.
+
+    Patience sorting: `days` has the last day on which a part of each length can end,
+    counted backwards.
+
+    Parameters
+    ----------
+    times : sequence of datetime.datetime
+        In the order of a file.
+    latest : datetime.datetime
+        In place of the oldest time where there is none.
+
+    Returns
+    -------
+    n : int
+        Length of the part; of two of one length, that of the shortest time.
+    oldest : datetime.datetime
+        The first of the times on its oldest day.
+
+    Examples
+    --------
+    >>> days = [datetime(2026, 11, day, tzinfo=UTC) for day in (5, 4, 1, 3)]
+    >>> n, oldest = in_order(days, days[0])
+    >>> n, oldest.day
+    (3, 3)
+    """
+    days = []
+    for time in times:
+        day = -time.toordinal()
+        place = bisect_right(days, day)
+        days[place : place + 1] = [day]
+    kept = (time for time in times if -time.toordinal() <= days[-1])
+    return len(days), min(kept, default=latest)
 
 
 def macros() -> duckdb.DuckDBPyConnection:

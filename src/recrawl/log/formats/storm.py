@@ -46,7 +46,7 @@ read as (
         f[1] as url,
         f[2] as name,
         time_of(f[3]) as next_fetch,
-        list_transform(m, lambda each: value_of(each ->> '$[0]')) as text,
+        m as text,
         sound(time_of(text[1])) as processed,
         sound(time_of(text[2])) as changed,
         case

@@ -24,7 +24,7 @@ import zlib
 from collections import deque
 
 from recrawl.log.formats.base import Format, is_packed, members
-from recrawl.log.formats.captures import CUT, CUT_PREFIX, EMPTY, OTHER_METHOD
+from recrawl.log.formats.captures import CUT, CUT_PREFIX, EMPTY, OTHER_METHOD, WHOLE
 from recrawl.log.formats.records import LOST, batches
 
 __all__ = ["FORMATS"]
@@ -227,7 +227,7 @@ def _fetch(head, http):
     digest = head.get("warc-payload-digest")
     value = (digest or "").rpartition(":")[2].upper().rstrip("=")
     # of a revisit, the record is cut, and not the body that it stands for
-    cut = None if revisit else head.get("warc-truncated", "").lower()
+    cut = "" if revisit else head.get("warc-truncated", "").lower()
     # whatever its profile, a revisit with a digest is compared like others, and one
     # without is an answer that nothing changed
     profile = head.get("warc-profile", "")
@@ -236,14 +236,14 @@ def _fetch(head, http):
     )
     if same:  # a digest of the body of a 304 is that of no body
         digest = None
-    elif digest and cut:
+    elif digest and cut not in WHOLE:
         digest = CUT_PREFIX + digest
     reason = None
     if not url.lower().startswith(("http://", "https://")):
         reason = "that are no web page (dns:, whois:)"
     elif not revisit and status is None:
         reason = "without the answer of a web server"
-    elif cut and cut != "length":
+    elif cut not in (*WHOLE, "length"):
         reason = CUT
     return {
         "url": url,

@@ -25,10 +25,17 @@ from recrawl.log.formats.records import LONGEST, groups, macros
 __all__ = ["FORMATS"]
 
 _BLOCK = 1 << 18  # bytes that are read at a time
-# An array of texts, not one of arrays. Nothing in it is looked at twice (*+).
-_ARRAY = re.compile(rb'\[[^\[\]"]*+(?:"(?:[^"\\]|\\.)*+"[^\[\]"]*+)*+\]', re.DOTALL)
-_BETWEEN = b"[], \t\r\n"
-_FIELDS = "urlkey", "timestamp", "original", "mimetype", "statuscode", "digest"
+# An array of texts, not one of arrays. Nothing in it is looked at twice (*+). One that
+# begins inside of a text of another takes for outside what that takes for texts, and
+# neither goes on behind a bracket or a backslash outside: no third one overlaps them.
+_ARRAY = re.compile(rb'\[[^\[\]"\\]*+(?:"(?:[^"\\]|\\.)*+"[^\[\]"\\]*+)*+\]', re.DOTALL)
+# A list of arrays, an array of names, or an answer without captures.
+_BEGINS = re.compile(
+    rb'(?i)(\xef\xbb\xbf)?\s*\[\s*(\[\s*"|[^]]*"timestamp"|(\[\s*\]\s*)?\]\s*$)'
+)
+_BETWEEN = b"[], \t\r\n\xef\xbb\xbf"
+_FIELDS = ("urlkey", "timestamp", "original", "mimetype", "statuscode", "digest",
+           "method", "truncated", "status", "status_code")  # fmt: skip
 _SCHEMA = pa.schema(
     [("row", pa.int64()), ("given", pa.string()), ("f", pa.list_(pa.string()))]
 )
@@ -47,10 +54,13 @@ def _captures(arrays):
     names = None
     for row, text in enumerate(arrays, 1):
         texts = _texts(text)
-        if names is None and texts:
-            names = [name.lower() for name in texts]
         # without the names, and the empty row and the key where the list goes on
-        if texts is not None and (len(texts) < 2 or [*map(str.lower, texts)] == names):
+        if texts is not None and len(texts) < 2:
+            continue
+        # of answers that were joined, each has its names
+        lower = [*map(str.lower, texts or ())]
+        if texts and (names is None or "timestamp" in lower):
+            names = lower
             continue
         fields = None
         if texts is not None and len(texts) == len(names):
@@ -89,27 +99,19 @@ def _junk(text):
     return [text] if text.strip(_BETWEEN) else []
 
 
-def _is_text(head, path):
-    """Whether the first line has the seven fields of a capture."""
-    line = head.partition(b"\n")[0]
-    return bool(re.match(captures.BARE.encode(), line)) and line.count(b" ") == 6
-
-
 FORMATS = (
     Format(
         "wayback",
         "an answer of the Wayback CDX server in text",
         "fetches",
-        _is_text,
+        lambda head, path: captures.n_fields(head) == 7,
         captures.PLAIN,
     ),
     Format(
         "wayback",
         "an answer of the Wayback CDX server in JSON",
         "fetches",
-        lambda head, path: bool(
-            re.match(rb'\s*\[\s*(\[\s*"|(\[\s*\]\s*)?\]\s*$)', head)
-        ),
+        lambda head, path: bool(_BEGINS.match(head)),
         read=_read,
     ),
 )

@@ -9,12 +9,6 @@ with used as (
     select * from change where reason is null
 ),
 
-windows as (
-    select url, start, stop, min(file) as file, min(row) as row
-    from used
-    group by url, start, stop
-),
-
 -- Windows of a page that overlap or touch are one.
 marked as (
     select
@@ -26,7 +20,7 @@ marked as (
             ),
             true
         ) as apart
-    from windows
+    from used
 ),
 
 numbered as (

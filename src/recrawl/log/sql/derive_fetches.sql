@@ -48,7 +48,8 @@ preferred as (
         counted.* exclude (url, n_times),
         case when timed then n_times else 0 end as n_times,
         case
-            when still then null
+            -- the digest of an answer 206 is that of a part of the page
+            when still or status = 206 then null
             when split_part(digest, ':', 1) = algorithm then digest
         end as print,
         count(print) over (partition by usable.url) as n_prints
@@ -65,13 +66,10 @@ signed as (
         case
             when n_prints + n_tags + n_times = 0 then ''
             when still then null
-            when n_prints > 0 and n_prints >= greatest(n_tags, n_times)
+            when n_prints >= greatest(n_tags, n_times)
                 then coalesce(print, '')
-            when n_tags > 0 and n_tags >= n_times
-                then coalesce('etag:' || tag, '')
-            when n_times > 0
-                then coalesce('modified:' || modified, '')
-            else ''
+            when n_tags >= n_times then coalesce('etag:' || tag, '')
+            else coalesce('modified:' || modified, '')
         end as own
     from preferred
 ),
@@ -79,17 +77,8 @@ signed as (
 -- The last signal that an earlier log has seen comes first.
 all_signed as (
     select
-        url,
-        t,
-        status,
-        own,
         -- that of a 304 is no time made up, whatever else this log tells
-        case when timed or still then modified end as modified,
-        made_up,
-        importance,
-        host,
-        file,
-        row,
+        * replace (case when timed or still then modified end as modified),
         false as known
     from signed
 
@@ -153,27 +142,24 @@ select
             then t
     end as start,
     case
-        when modified > since and differs then modified
-        when since is null then modified
+        when since is null or modified > since and differs then modified
     end as last_modified,
     signal,
     importance,
     host,
     file,
-    row,
-    null as reason,
-    null as given
+    row
 from bits
 
 union all by name
 select
-    carried.url,
-    carried.t,
-    carried.status,
-    carried.file,
-    carried.row,
+    url,
+    t,
+    status,
+    file,
+    row,
     case when made_up then $dated_now else $unsigned end as reason,
-    carried.url as given
+    url as given
 from carried
 where signal = '' and not known
 

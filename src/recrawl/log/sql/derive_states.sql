@@ -44,7 +44,7 @@ pairs as (
 select
     url,
     -- given, because between two dumps there can be more than one crawl
-    coalesce(before, least(last_change, last_fetch), last_fetch) as start,
+    coalesce(before, least(last_change, last_fetch)) as start,
     last_fetch as t,
     -- (the earlier fetch found a change that is dated within a second after it)
     coalesce(

@@ -41,16 +41,10 @@ places as (
     having n <= 100 and count(*) filter (t > since) > 10 * n
 ),
 
-affected as materialized (
-    select file, row, url, t
+affected as (
+    select file, row, t, min(row) over (partition by file, url) as first_row
     from timed
     semi join places using (file)
-),
-
-first_rows as (
-    select file, url, min(row) as first_row
-    from affected
-    group by file, url
 )
 
 select
@@ -61,7 +55,6 @@ select
     count(*) as n_late
 from affected
 asof join places on affected.file = places.file and affected.row >= places.row
-join first_rows on affected.file = first_rows.file and affected.url = first_rows.url
 where affected.t < since - 600000000
 group by all
 having n_late >= 5 * n and 2 * count(*) filter (first_row < places.row) >= n_late

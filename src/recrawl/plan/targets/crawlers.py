@@ -5,6 +5,8 @@ from dataclasses import dataclass
 __all__ = ["CRAWLERS", "TARGETS", "Crawler"]
 
 _CONTROL = r"[\x00-\x1f\x7f]"  # ends a line or a field in most formats
+_TEXT = "", ".txt"
+_LINES = (*_TEXT, ".json", ".jsonl", ".ndjson")
 _CHANGEDETECTION = """\
 #!/bin/sh
 # Set API_KEY, and API where changedetection.io does not run on this machine.
@@ -37,12 +39,8 @@ class Crawler:
         The time by which pages are due that are written, if no other is given.
     pauses : bool
         Whether it takes pages that are never to be crawled.
-    names : str
-        Regular expression of the names of files that it does not ignore.
-    rule : str
-        The same in words.
-    unpacks : bool
-        Whether it unpacks a file whose name ends in .gz.
+    endings : tuple of str
+        Of names that it reads as the file is; .gz if it unpacks.
     """
 
     apply: str
@@ -52,9 +50,7 @@ class Crawler:
     head: str = ""
     until: str | None = None
     pauses: bool = False
-    names: str = ".*"
-    rule: str = ""
-    unpacks: bool = False
+    endings: tuple[str, ...] = _LINES
 
 
 CRAWLERS = {
@@ -65,9 +61,7 @@ CRAWLERS = {
         "mkdir SEEDDIR && cp {file} SEEDDIR && "
         "bin/nutch inject crawl/crawldb SEEDDIR -update -noFilter -noNormalize",
         unfit=_CONTROL,
-        names=r"[^._].*",
-        rule="must not begin with . or _, for Hadoop ignores such files",
-        unpacks=True,
+        endings=(*_TEXT, ".gz", ".txt.gz"),
     ),
     "storm": Crawler(
         "split -l 10000 {file} bulk. && for part in bulk.*; do curl -s "
@@ -80,22 +74,21 @@ CRAWLERS = {
     "frontier": Crawler(
         "java -jar urlfrontier-client-2.6.jar PutURLs -f {file}",
         exported="the lines that DumpURLs of URLFrontier wrote",
-        unpacks=True,
+        endings=(*_LINES, ".gz", ".jsonl.gz"),
     ),
     "heritrix": Crawler(
         "mv {file} JOB/action/",
         unfit=rf"{_CONTROL}| ",
         until="now",
-        names=r".*\.force(\.gz)?",
-        rule="must end in .force or .force.gz, for Heritrix does nothing else with it",
-        unpacks=True,
+        endings=(".force", ".force.gz"),  # it ignores others
     ),
     "changedetection": Crawler(
         "API_KEY=... sh {file}",
-        exported="the folder of changedetection.io's datastore",
+        exported="the folder of changedetection.io's datastore (version 0.53 or later)",
         head=_CHANGEDETECTION,
         pauses=True,
+        endings=("", ".sh"),
     ),
-    "urls": Crawler("wget -i {file}", unfit=_CONTROL),
+    "urls": Crawler("wget -i {file}", unfit=_CONTROL, endings=_TEXT),
 }
 TARGETS = tuple(CRAWLERS)

@@ -1,6 +1,5 @@
 """Export of a schedule: what is checked, read, left out and written."""
 
-import re
 import shlex
 import time
 import warnings
@@ -24,12 +23,8 @@ __all__ = ["ExportWarning", "check_export", "export"]
 _MEMORY = "1GiB"
 _COLUMNS = ("url", "crawl_rate", "due")
 _BATCH = 10_000  # rows in memory at a time
+_IGNORED = (".", "_")  # by Hadoop, as first letters of a name
 _SHOWN = 3  # URLs named in a warning
-# Endings of names by which readers unpack a file, or take it for a table.
-_PROMISES = re.compile(
-    r"\.(gz|tgz|bz2|xz|lzma|zst|zip|7z|br|z|lz4|snappy|deflate|lzo|parquet|csv|tsv)$",
-    re.IGNORECASE,
-)
 _FOREVER = 365_000 * 86_400.0  # seconds; `schedule` gives no due time beyond it
 
 
@@ -88,8 +83,8 @@ def export(
         The output cannot be written; what was there before is left as it was.
     ValueError
         An unknown crawler, no time, an export that is missing, not wanted or
-        of another format, a schedule that is none, or an output whose name the
-        crawler ignores or takes for another kind of file.
+        of another format, a schedule that is none, or an output whose name does
+        not end as the crawler needs it.
 
     Warns
     -----
@@ -202,21 +197,12 @@ def check_export(
     if exported is not None and not Path(exported).exists():
         raise FileNotFoundError(f"no such file: {exported}")
     check_output(output, force, [exported, *inputs], endings=())
-    _check_name(output, to, crawler)
-
-
-def _check_name(output, to, crawler):
-    """Raise an error if the crawler would not read a file of this name as it is."""
-    name = Path(output).name
-    if not re.fullmatch(crawler.names, name, re.DOTALL):
-        raise ArgumentError("output", f"{crawler.rule}, got {output}")
-    if crawler.unpacks:
-        name = name.removesuffix(".gz")
-    if _PROMISES.search(name):
-        rule = "must not have the name of a packed file or of a table"
-        raise ArgumentError(
-            "output", f"{rule}: a file for {to!r} is none; got {output}"
-        )
+    path = Path(output)
+    ending = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
+    if ending not in crawler.endings or path.name.startswith(_IGNORED):
+        endings = " or ".join(filter(None, crawler.endings))
+        rule = f"must end in {endings} in small letters, and not begin with . or _"
+        raise ArgumentError("output", f"{rule}, for {to!r}; got {output}")
 
 
 def _microseconds(until, now):
@@ -237,17 +223,16 @@ def _read_items(connection, to, exported):
     if exported is None:
         connection.execute(sql(f"item_{to}", "plan"))
         return
-    files = pattern(exported)
+    files, why = pattern(exported), "no page"
     if to == "changedetection":
         files += "/*/watch.json"
     try:
         connection.execute(sql(f"read_{to}", "plan"), {"exported": files})
         ((found,),) = connection.sql("select count(url) from item").fetchall()
     except duckdb.Error as error:
-        rule = f"must be {CRAWLERS[to].exported}, got {exported}: {first_line(error)}"
-        raise ArgumentError("exported", rule) from None
+        found, why = 0, first_line(error)
     if not found:
-        rule = f"must be {CRAWLERS[to].exported}, got {exported} without any page"
+        rule = f"must be {CRAWLERS[to].exported}, got {exported}: {why}"
         raise ArgumentError("exported", rule)
 
 
