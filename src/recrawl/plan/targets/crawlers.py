@@ -6,7 +6,7 @@ __all__ = ["CRAWLERS", "TARGETS", "Crawler"]
 
 _CONTROL = r"[\x00-\x1f\x7f]"  # ends a line or a field in most formats
 _TEXT = "", ".txt"
-_LINES = (*_TEXT, ".json", ".jsonl", ".ndjson")
+_LINES = (*_TEXT, ".json", ".jsonl", ".ndjson", ".jl")
 _CHANGEDETECTION = """\
 #!/bin/sh
 # Set API_KEY, and API where changedetection.io does not run on this machine.
