@@ -56,7 +56,7 @@ _NONE = "null", "DATE"
 _TEXTS = ("url", "importance", "host", "status", "digest", "etag")
 _TIMES = {"time": "t", "start": "start", "last_modified": "last_modified"}
 _LINES = "lines(getvariable('file'))"
-# In the order of the macro `header_of`.
+# In the order of the macro `untimed`.
 _OURS = ("url", *_TIMES, "changed", *_TEXTS[1:])
 # Names that mean one of our columns, in letters and digits alone. They are not read,
 # for statuses that are words, for example, are none of HTTP, but they are named.
@@ -69,6 +69,22 @@ _NEARLY = {
     "importance": "importance",
     "host": "^hostname$",
 }
+# Names of the values in JSON Lines, those that are read or warned of first. The first
+# lines tell which objects are in them.
+_KEYS = f"""
+with objects as (select line, try(json_keys(line)) as keys from {_LINES}),
+named as (
+    select distinct [key] as path from (select distinct unnest(keys) as key from objects)
+    union all
+    select distinct [key, unnest(json_keys(line, '/' || key))]
+    from (select line, unnest(keys[:50]) as key from (from objects limit 100))
+),
+plain as (select path, plain_name(array_to_string(path, '.')) as name from named)
+select path
+from plain
+order by list_contains($wanted, name) desc, regexp_matches(name, $nearly) desc, path
+limit 100
+"""
 _MISFIT = "that do not fit the columns"
 _MOST_LISTED = 50_000  # of them, in some 100 MB
 _LONGEST = 1 << 20  # characters of the names of all columns together
@@ -175,7 +191,7 @@ def insert(
             )
         _insert(*given, names, "file_row_number + 1", source)
     elif kind == "json":
-        _insert(*given, *_json(connection, file))
+        _insert(*given, *_json(connection, file, columns))
         bad = "where trim(line) <> '' and not json_valid(line)"
         bad = f"select n as line, line as given from {_LINES} {bad}"
         _count(connection, number, file, "that are no JSON", bad, tally)
@@ -285,7 +301,7 @@ def _names(lines):
 
 def _plain(name):
     """Name of a column without what does not distinguish it: Last-Modified is ours."""
-    return re.sub(r"[\s_.-]", "", name).lower()
+    return re.sub(r'[\s_."\ufeff-]', "", name).lower()
 
 
 def selected(
@@ -376,21 +392,28 @@ def _text(file, weight, options="strict_mode = true"):
     )
 
 
-def _json(connection, file):
+def _json(connection, file, theirs):
     """The same of JSON Lines, with the SQL of the row's number before its rows."""
-    # all keys: the first lines may lack some
-    keys = "select distinct unnest(try(json_keys(line))) as key"
-    keys = connection.execute(f"{keys} from {_LINES} order by key").fetchall()
+    wanted = [_plain(name) for name in _wanted(theirs).values()]
+    given = {"wanted": wanted, "nearly": "|".join(_NEARLY.values())}
+    keys = [key for (key,) in connection.execute(_KEYS, given).fetchall()]
     if not keys:
         line = beginning(file)[:SHOWN].decode("utf-8", "replace").partition("\n")[0]
         raise ValueError(
             f"{file} must have one object of JSON a line, but no line is JSON; the "
             f"first is {line!r}{_in_utf8(line)}"
         )
-    # pointers of RFC 6901, in which two signs are written in another way
-    pointers = ["/" + k.replace("~", "~0").replace("/", "~1") for (k,) in keys]
+    columns, pointers = [], []
+    for key in keys:
+        name = ".".join(key)
+        if _plain(name) in wanted:
+            # as of RFC 6901, in which two signs are written in another way
+            escaped = [k.replace("~", "~0").replace("/", "~1") for k in key]
+            pointers.append("/" + "/".join(escaped))
+            columns.append((name, (f"f[{len(pointers)}]", "JSON")))
+        else:
+            columns.append((name, _NONE))
     assign(connection, pointers=pointers)
-    columns = [(key, (f"f[{k}]", "JSON")) for k, (key,) in enumerate(keys, 1)]
     values = "try(json_extract_string(line, getvariable('pointers')))"
     objects = f"select n as row, line as given, {values} as f from {_LINES}"
     return columns, "row", f"({objects}) where f is not null"
@@ -500,12 +523,12 @@ def _count(connection, number, file, reason, query, tally):
 def _insert(connection, number, file, theirs, columns, row, source):
     """Insert the rows of a file whose columns, ``(SQL, type)``, have names."""
     names = [name for name, _ in columns]
-    wanted = {ours: theirs.get(ours, ours) for ours in _OURS}
+    wanted = _wanted(theirs)
     _check_names(file, names, theirs, wanted)
+    wanted = {ours: _plain(name) for ours, name in wanted.items()}
     columns = {_plain(name): column for name, column in columns}
     ours = {
-        name: _decoded(name, *columns.get(_plain(wanted[name]), _NONE))
-        for name in _OURS
+        name: _decoded(name, *columns.get(wanted[name], _NONE)) for name in _OURS
     }
     fields = [
         f"coalesce(value_of(trim(cast({ours[name][0]} as varchar))), '') as {name}_text"
@@ -517,17 +540,24 @@ def _insert(connection, number, file, theirs, columns, row, source):
     fields.append(f"{_bit(*ours['changed'])} as changed")
     # as they stand, for rows that are shown: texts of all times take long
     fields += [f"{ours[n][0]} as {n}_given" for n in (*_TIMES, "changed")]
+    cells = ", ".join(f"text_of({column})" for column, _ in ours.values())
+    fields.append(f"[{cells}] as cells")
     connection.execute(
         f"create or replace temp view fields as select {', '.join(fields)}, "
         f"{row} as row from {source}"
     )
-    query = "check_rows" if _plain(wanted["changed"]) in columns else "check_fetches"
-    plain = {_plain(name): name.strip().lower() for name in names}
-    cells = {
-        "names": list(plain.values()),
-        "ours": [plain.get(_plain(name), "") for name in wanted.values()],
+    query = "check_rows" if wanted["changed"] in columns else "check_fetches"
+    given = {
+        # numbers and flags of a row are no names
+        "names": [name for name in columns if re.search("[a-z]{2}", name)],
+        "ours": [name if name in columns else "" for name in wanted.values()],
     }
-    run(connection, sql(query), file.name, file=number, failed=FAILED, **cells)
+    run(connection, sql(query), file.name, file=number, failed=FAILED, **given)
+
+
+def _wanted(theirs):
+    """Names of the columns to be taken for ours."""
+    return {ours: theirs.get(ours, ours) for ours in _OURS}
 
 
 def _decoded(name, column, kind):

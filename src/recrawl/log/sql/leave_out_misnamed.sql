@@ -12,7 +12,7 @@ from (
     union all
     select file, row, reason from fetches
 )
--- the reasons that the macro `header_of` gives
+-- the reasons that the macro `untimed` gives
 where
     file = $file
     and reason in ('that repeat the names of columns', 'that name other columns');
