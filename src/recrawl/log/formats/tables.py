@@ -24,7 +24,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recrawl.log.database import assign, run, sql
+from recrawl.log.database import assign, quoted, run, sql
 from recrawl.log.formats.base import Format, beginning, read_from, unpacked
 from recrawl.log.formats.checking import SHOWN, Quotes, Utf8
 from recrawl.log.formats.pieces import first_object
@@ -61,7 +61,8 @@ _OURS = ("url", *_TIMES, "changed", *_TEXTS[1:])
 # Names that mean one of our columns, in letters and digits alone. They are not read,
 # for statuses that are words, for example, are none of HTTP, but they are named.
 _NEARLY = {
-    "status": "status|(http|response|return|result)code|^code$",
+    "status": "stat[ue]|estado|respuesta|httpresp|^code|codehttp|"
+    "(http|res(p|ponse|ult)?|ret(urn)?|reply|fetch|crawl|protocol|error|wort)code",
     "changed": "^(has|is|was|page|content|body)changed?$",
     "digest": "digest",
     "etag": "etag",
@@ -74,7 +75,7 @@ _NEARLY = {
 _KEYS = f"""
 with objects as (select line, try(json_keys(line)) as keys from {_LINES}),
 named as (
-    select distinct [key] as path from (select distinct unnest(keys) as key from objects)
+    select distinct [unnest(keys)] as path from objects
     union all
     select distinct [key, unnest(json_keys(line, '/' || key))]
     from (select line, unnest(keys[:50]) as key from (from objects limit 100))
@@ -85,11 +86,14 @@ from plain
 order by list_contains($wanted, name) desc, regexp_matches(name, $nearly) desc, path
 limit 100
 """
+_CUT = "truncated$"
 _MISFIT = "that do not fit the columns"
 _MOST_LISTED = 50_000  # of them, in some 100 MB
 _LONGEST = 1 << 20  # characters of the names of all columns together
-# Excel's line before the names.
-_SEPARATOR = re.compile(rf'"?sep=([{_DELIMITERS}])"?\s*', re.IGNORECASE)
+# Lines of Excel and PowerShell before the names.
+_BEFORE = re.compile(
+    rf'"?sep=([{_DELIMITERS}])"?[{_DELIMITERS}\s]*|#type .*\s*', re.IGNORECASE
+)
 
 
 class ColumnsWarning(UserWarning):
@@ -138,6 +142,7 @@ def insert(
     tally: Tally,
     rows: tuple[int, ...] | None = None,
     whole: Path | None = None,
+    format: str = "csv",
 ) -> None:
     r"""Insert the rows of one table into the table ``crawl`` or ``fetches``.
 
@@ -160,6 +165,8 @@ def insert(
         after the last; by default all rows are.
     whole : pathlib.Path, optional
         What is read: a copy without what is damaged, by default the file itself.
+    format : str
+        Name of its format, which what is no object at first may have.
 
     Raises
     ------
@@ -179,7 +186,7 @@ def insert(
     [(False, None), (False, 'whose changed is neither yes nor no')]
     """
     given = connection, number, file, columns
-    kind, whole = _kind(file), whole or file
+    kind, whole = _kind(file, format), whole or file
     read_from(connection, whole)
     if kind == "parquet":
         names, source = _parquet(connection, whole)
@@ -199,16 +206,18 @@ def insert(
         _insert_text(*given, whole, tally)
 
 
-def _kind(file):
+def _kind(file, format):
     """How a table is to be read: one of "parquet", "json" and "text"."""
     head = beginning(file)
     if _is_parquet(head, file):
         return "parquet"
     # that it is a table is known, so that any object will do
-    return "json" if _is_json(head, file) or first_object(head) else "text"
+    return "json" if format == "jsonl" or first_object(head) else "text"
 
 
-def check(file: Path, columns: Mapping[str, str]) -> Quotes | Utf8 | None:
+def check(
+    file: Path, columns: Mapping[str, str], format: str = "csv"
+) -> Quotes | Utf8 | None:
     r"""Choose what is checked in each line of a table.
 
     Parameters
@@ -217,6 +226,8 @@ def check(file: Path, columns: Mapping[str, str]) -> Quotes | Utf8 | None:
         The file.
     columns : mapping from str to str
         The column to take for some of ours.
+    format : str
+        As of `insert`.
 
     Returns
     -------
@@ -233,7 +244,7 @@ def check(file: Path, columns: Mapping[str, str]) -> Quotes | Utf8 | None:
     ...     check(file, {}).is_faulty(b'"a,2026,0\n')
     True
     """
-    kind = _kind(file)
+    kind = _kind(file, format)
     if kind != "text":
         return Utf8() if kind == "json" else None
     try:
@@ -289,14 +300,15 @@ def header(file: Path) -> tuple[list[str], str, int]:
 
 def _names(lines):
     """Find what `header` returns in the first lines of a text."""
-    line = lines.readline(_LONGEST)
-    if found := _SEPARATOR.fullmatch(line):
+    line, n_before, delimiter = lines.readline(_LONGEST), 0, None
+    while found := _BEFORE.fullmatch(line):
+        delimiter = found[1] or delimiter
+        n_before += 1
         line = lines.readline(_LONGEST)
     if len(line) == _LONGEST:
         raise csv.Error(f"more: {line[:SHOWN]!r}")
-    delimiter = found[1] if found else max(_DELIMITERS, key=line.count)
-    names = next(csv.reader([line], delimiter=delimiter), [])
-    return names, delimiter, int(bool(found))
+    delimiter = delimiter or max(_DELIMITERS, key=line.count)
+    return next(csv.reader([line], delimiter=delimiter), []), delimiter, n_before
 
 
 def _plain(name):
@@ -395,7 +407,7 @@ def _text(file, weight, options="strict_mode = true"):
 def _json(connection, file, theirs):
     """The same of JSON Lines, with the SQL of the row's number before its rows."""
     wanted = [_plain(name) for name in _wanted(theirs).values()]
-    given = {"wanted": wanted, "nearly": "|".join(_NEARLY.values())}
+    given = {"wanted": wanted, "nearly": "|".join([_CUT, *_NEARLY.values()])}
     keys = [key for (key,) in connection.execute(_KEYS, given).fetchall()]
     if not keys:
         line = beginning(file)[:SHOWN].decode("utf-8", "replace").partition("\n")[0]
@@ -410,7 +422,8 @@ def _json(connection, file, theirs):
             # as of RFC 6901, in which two signs are written in another way
             escaped = [k.replace("~", "~0").replace("/", "~1") for k in key]
             pointers.append("/" + "/".join(escaped))
-            columns.append((name, (f"f[{len(pointers)}]", "JSON")))
+            value = f"as_written(f[{len(pointers)}], given, {quoted(key[-1])})"
+            columns.append((name, (value, "VARCHAR")))
         else:
             columns.append((name, _NONE))
     assign(connection, pointers=pointers)
@@ -527,9 +540,7 @@ def _insert(connection, number, file, theirs, columns, row, source):
     _check_names(file, names, theirs, wanted)
     wanted = {ours: _plain(name) for ours, name in wanted.items()}
     columns = {_plain(name): column for name, column in columns}
-    ours = {
-        name: _decoded(name, *columns.get(wanted[name], _NONE)) for name in _OURS
-    }
+    ours = {name: _decoded(name, *columns.get(wanted[name], _NONE)) for name in _OURS}
     fields = [
         f"coalesce(value_of(trim(cast({ours[name][0]} as varchar))), '') as {name}_text"
         for name in _TEXTS[1:]
@@ -567,8 +578,6 @@ def _decoded(name, column, kind):
         return f"coalesce(try(decode({column})), {other})", "VARCHAR"
     if kind == "FLOAT" and name in _TIMES:  # of seven digits
         return f"format('{{:.6e}}', {column})", "VARCHAR"
-    if kind == "JSON" and name in _TIMES:
-        return f"as_written({column}, given)", "VARCHAR"
     return column, kind
 
 
@@ -607,14 +616,23 @@ def _check_names(file, names, theirs, wanted):
             f"{file} must have a column {' and '.join(missing)} in its first line, "
             f"got {names}{_in_utf8(names)}; --column OURS=THEIRS takes another one"
         )
+    cut = [name for name in names if re.search(_CUT, _plain(name))]
     if "changed" not in unread:
         unread -= {*SIGNALS}
+    elif cut:
+        warn(
+            f"{file}: the column {cut[0]!r} is not read: a part of a body counts as a "
+            "changed one; leave such rows out",
+            ColumnsWarning,
+        )
     taken = {_plain(name) for name in wanted.values()}
     for ours in sorted(unread & _NEARLY.keys()):
         nearly = re.compile(_NEARLY[ours])
         for name in names:
             if nearly.search(_plain(name)) and _plain(name) not in taken:
-                good = ", and all fetches count as good" if ours == "status" else ""
+                good = ""
+                if ours == "status":
+                    good = ": failed fetches count as good, if it is of HTTP"
                 warn(
                     f"{file}: the column {name!r} is not read{good}; do you mean "
                     f"--column {ours}={shlex.quote(name)}?",
