@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,15 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from recrawl.log.formats.base import unpacked
 from recrawl.log.formats.tables import header
 from recrawl.types import Array, PathLike
 from recrawl.units import as_text, days, per_day
 
 __all__ = ["Limit", "page_limits", "read_limits"]
 
+#: Words for nothing, in small letters.
+_NOTHING = {"", "-", "na", "n/a", "nan", "null", "none"}
 _PARSERS = {"least_interval": days, "greatest_interval": days, "rate": per_day}
 
 
@@ -72,14 +76,14 @@ class Limit:
 
 
 def read_limits(path: PathLike) -> list[Limit]:
-    """Read a CSV file of limits, with commas, semicolons, tabs or bars.
+    """Read a CSV file of limits, perhaps gzipped; see `header` for delimiters.
 
     Parameters
     ----------
     path : path
         With the column pattern and any of least_interval, greatest_interval
         (such as 12h or 30d) and rate (such as 10/hour, of a host); an empty
-        cell leaves the limit to shorter patterns.
+        cell, or a word such as NA, leaves the limit to shorter patterns.
 
     Returns
     -------
@@ -105,7 +109,8 @@ def read_limits(path: PathLike) -> list[Limit]:
     """
     try:
         _, delimiter, n_before = header(Path(path))
-        with open(path, newline="", encoding="utf-8-sig") as file:
+        text = {"encoding": "utf-8-sig", "newline": ""}
+        with io.TextIOWrapper(unpacked(path), **text) as file:
             for _ in range(n_before):
                 next(file)
             reader = csv.DictReader(file, delimiter=delimiter, skipinitialspace=True)
@@ -148,7 +153,7 @@ def _limit(where, row):
     for name, parse in _PARSERS.items():
         text = (row.get(name) or "").strip()
         try:
-            values[name] = parse(text) if text else None
+            values[name] = None if text.lower() in _NOTHING else parse(text)
         except ValueError as error:
             raise ValueError(f"{where}: {name} {error}") from None
     limit = Limit(pattern, **values)
