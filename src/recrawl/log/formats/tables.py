@@ -53,11 +53,11 @@ _DELIMITERS = ",;\t|"
 # In place of a column that is not there: SQL and type. A date, as the macro that reads
 # texts as times would take DuckDB 5 ms to plan for each column.
 _NONE = "null", "DATE"
-_TEXTS = ("url", "importance", "host", "status", "digest", "etag")
+_TEXTS = ("importance", "host", "status", "digest", "etag")
 _TIMES = {"time": "t", "start": "start", "last_modified": "last_modified"}
 _LINES = "lines(getvariable('file'))"
 # In the order of the macro `untimed`.
-_OURS = ("url", *_TIMES, "changed", *_TEXTS[1:])
+_OURS = ("url", *_TIMES, "changed", *_TEXTS)
 # Names that mean one of our columns, in letters and digits alone. They are not read,
 # for statuses that are words, for example, are none of HTTP, but they are named.
 _NEARLY = {
@@ -313,7 +313,7 @@ def _names(lines):
 
 def _plain(name):
     """Name of a column without what does not distinguish it: Last-Modified is ours."""
-    return re.sub(r'[\s_."\ufeff-]', "", name).lower()
+    return re.sub(r"[\W_]", "", name).lower()
 
 
 def selected(
@@ -461,10 +461,8 @@ def times_as_numbers(file: Path, folder: PathLike) -> Path:
     """
     given, copy = pq.ParquetFile(file), Path(folder, f"copy-{file.name}")
     schema = pa.schema(
-        (name, pa.int64() if pa.types.is_timestamp(kind) else kind)
-        for name, kind in zip(
-            given.schema_arrow.names, given.schema_arrow.types, strict=True
-        )
+        (each.name, pa.int64() if pa.types.is_timestamp(each.type) else each.type)
+        for each in given.schema_arrow
     )
     with pq.ParquetWriter(copy, schema) as writer:
         for batch in given.iter_batches():
@@ -484,8 +482,9 @@ def _insert_text(connection, number, file, theirs, whole, tally):
             listed = "store_rejects" if n_misfits is None else "ignore_errors"
             columns, source = _text(whole, weight, f"{options}, {listed} = true")
             _insert(connection, number, file, theirs, columns, row, source)
-            for statement in connection.extract_statements(sql("leave_out_misnamed")):
-                connection.execute(statement, {"file": number})
+            for table in ("crawl", "fetches"):
+                query = sql("leave_out_misnamed").format(table=table)
+                connection.execute(query, {"file": number})
             break
         except duckdb.InvalidInputException as error:
             if not strict or "invalid state" not in str(error):
@@ -543,16 +542,18 @@ def _insert(connection, number, file, theirs, columns, row, source):
     ours = {name: _decoded(name, *columns.get(wanted[name], _NONE)) for name in _OURS}
     fields = [
         f"coalesce(value_of(trim(cast({ours[name][0]} as varchar))), '') as {name}_text"
-        for name in _TEXTS[1:]
+        for name in _TEXTS
     ]
     # (a copy of all URLs would take memory)
-    fields.append(f"coalesce(trim(cast({ours['url'][0]} as varchar)), '') as url_text")
+    fields.append(f"text_of({ours['url'][0]}) as url")
+    fields.append("weight_of(importance_text) as importance")
+    fields.append("try_cast(status_text as integer) as status")
     fields += [f"{_time(*ours[name])} as {field}" for name, field in _TIMES.items()]
     fields.append(f"{_bit(*ours['changed'])} as changed")
     # as they stand, for rows that are shown: texts of all times take long
     fields += [f"{ours[n][0]} as {n}_given" for n in (*_TIMES, "changed")]
-    cells = ", ".join(f"text_of({column})" for column, _ in ours.values())
-    fields.append(f"[{cells}] as cells")
+    cells = ", ".join(f"plain_name(text_of({column}))" for column, _ in ours.values())
+    fields.append(f"{{time: text_of({ours['time'][0]}), cells: [{cells}]}} as shown")
     connection.execute(
         f"create or replace temp view fields as select {', '.join(fields)}, "
         f"{row} as row from {source}"
@@ -628,14 +629,12 @@ def _check_names(file, names, theirs, wanted):
     taken = {_plain(name) for name in wanted.values()}
     for ours in sorted(unread & _NEARLY.keys()):
         nearly = re.compile(_NEARLY[ours])
+        what = ours.replace("status", "status of HTTP, and some fetches failed")
         for name in names:
             if nearly.search(_plain(name)) and _plain(name) not in taken:
-                good = ""
-                if ours == "status":
-                    good = ": failed fetches count as good, if it is of HTTP"
                 warn(
-                    f"{file}: the column {name!r} is not read{good}; do you mean "
-                    f"--column {ours}={shlex.quote(name)}?",
+                    f"{file}: the column {name!r} is not read; if it holds the {what}, "
+                    f"do you mean --column {ours}={shlex.quote(name)}?",
                     ColumnsWarning,
                 )
                 break

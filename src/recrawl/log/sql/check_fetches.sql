@@ -4,20 +4,11 @@
 -- $names, plain, of all columns of the file; $ours, of those that hold ours.
 
 insert into fetches by name
-with parsed as (
-    select
-        *,
-        url_text as url,
-        weight_of(importance_text) as importance,
-        try_cast(status_text as integer) as status
-    from fields
-),
-
-judged as (
+with judged as (
     select
         *,
         case
-            when t is null then untimed(cells, $names, $ours)
+            when t is null then untimed(url, shown, $names, $ours)
             when no_url(url) then 'without a url'
             when unusable(url, t) is not null then unusable(url, t)
             when status is null and status_text <> ''
@@ -26,7 +17,7 @@ judged as (
             when importance_text <> '' and importance is null
                 then 'whose importance is not a number from 0'
         end as reason
-    from parsed
+    from fields
 )
 
 select

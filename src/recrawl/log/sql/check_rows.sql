@@ -9,9 +9,6 @@ insert into crawl by name
 with parsed as (
     select
         *,
-        url_text as url,
-        weight_of(importance_text) as importance,
-        try_cast(status_text as integer) as status,
         -- with nothing to compare with, as at the first crawl of a page, a crawl
         -- begins an interval and ends none
         changed is null and is_nothing(text_of(changed_given)) as begins
@@ -22,7 +19,7 @@ judged as (
     select
         *,
         case
-            when t is null then untimed(cells, $names, $ours)
+            when t is null then untimed(url, shown, $names, $ours)
             when no_url(url) then 'without a url'
             when unusable(url, t) is not null then unusable(url, t)
             when status is null and status_text <> ''

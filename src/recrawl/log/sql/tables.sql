@@ -97,12 +97,7 @@ create macro share_of(url, n) as
 -- Whether a row of `crawl` counts as a crawl. One whose `changed` cannot be read did
 -- happen: the next bit of its page tells of the time since.
 create macro used(reason) as
-    coalesce(reason in (
-        'whose changed is neither yes nor no',
-        'whose importance is not a number from 0',
-        'whose last_modified cannot be read',
-        'whose last_modified is after its time by more than a day'
-    ), true);
+    coalesce(regexp_matches(reason, '^whose (changed|importance|last_modified) '), true);
 
 create macro text_of(value) as coalesce(trim(cast(value as varchar)), '');
 
@@ -112,19 +107,17 @@ create macro text_of(value) as coalesce(trim(cast(value as varchar)), '');
 create macro is_nothing(text) as
     regexp_full_match(
         text,
-        '(?i)[-–—]{0,3}|\.|\?+|\\n|n\.a\.|-nan|-?1\.#\w+|#[a-z]+(/0)?[!?]|#n/a n/a|\[\]|\{\}'
-        '|[<(#[]?(na|n/a|nan|nat|null|none|nil|undefined|missing)[])>!]?'
+        '(?i)[^\pL\pN/]*(n[./]?a( n/a)?|na[nt]|null|none|nil|undefined|missing)?[^\pL\pN/]*'
+        '|\\n|-?1\.#\w+|#[a-z/0]+[!?]'
     );
 
 create macro value_of(text) as case when not is_nothing(text) then text end;
 
--- The same of a digest or an ETag, in which an algorithm, W/ and quotes may stand
--- around a word.
+-- The same of a digest or an ETag, with an algorithm or W/ before the word.
 create macro content_of(text) as
     case
-        when not is_nothing(
-            regexp_replace(text, '(?i)^false$|^([\w-]+[:/])?"?|"$', '', 'g')
-        ) then text
+        when text <> 'false' and not is_nothing(ltrim(split_part(text, ':', -1), 'W/'))
+            then text
     end;
 
 create macro weight_of(text) as
@@ -132,9 +125,9 @@ create macro weight_of(text) as
         then try_cast(text as double)
     end;
 
--- As `tables.plain_name`.
+-- As `tables._plain`.
 create macro plain_name(text) as
-    lower(regexp_replace(text, '[\s_."\x{feff}-]', '', 'g'));
+    lower(regexp_replace(text, '[^\pL\pN]', '', 'g'));
 
 create macro parse_changed(text) as
     case
@@ -187,9 +180,7 @@ create macro lost_digits(text) as
     end;
 
 create macro parse_decimal(text) as
-    case when number_of(text) is not null then
-        case when not lost_digits(text) then parse_number(number_of(text)) end
-    end;
+    case when not lost_digits(text) then parse_number(number_of(text)) end;
 
 -- The number of a key in a line of JSON as it stands there, if DuckDB has written it
 -- without its exponent.
@@ -444,20 +435,20 @@ create macro unread(text) as
 
 create macro no_url(text) as is_nothing(text) or text[1] in ('[', '{');
 
--- Why a row has no time, whose cells in our columns are url, time and others: it may
--- repeat the names of columns, or name others, as in files that were joined and tables
--- to which a crawler has appended. A single name counts if there is a word without
--- digits in place of the time.
-create macro untimed(cells, names, ours) as
+-- Why a row has no time, of which the text of the time is known, and the cells in our
+-- columns in plain form: they may repeat the names of columns, or name others, as in
+-- files that were joined and tables to which a crawler has appended. A single name
+-- counts if there is a word without digits in place of the time.
+create macro untimed(url, shown, names, ours) as
     list_transform(
-        [list_transform(cells, lambda cell: plain_name(cell))],
-        lambda given: case
-            when given = ours then 'that repeat the names of columns'
-            when not is_nothing(cells[2]) and len(list_intersect(names, given))
-                    + cast(not regexp_matches(cells[2], '\d') as integer) > 1
+        [shown],
+        lambda seen: case
+            when seen.cells = ours then 'that repeat the names of columns'
+            when len(list_intersect(names, seen.cells))
+                    > if(regexp_matches(seen.time, '^\D+$'), 0, 1)
                 then 'that name other columns'
-            when no_url(cells[1]) then 'without a url'
-            else unread(cells[2])
+            when no_url(url) then 'without a url'
+            else unread(seen.time)
         end
     )[1];
 
