@@ -56,8 +56,13 @@ _NONE = "null", "DATE"
 _TEXTS = ("importance", "host", "status", "digest", "etag")
 _TIMES = {"time": "t", "start": "start", "last_modified": "last_modified"}
 _LINES = "lines(getvariable('file'))"
-# In the order of the macro `untimed`.
 _OURS = ("url", *_TIMES, "changed", *_TEXTS)
+# Cells of a row in these columns; texts of all times would take long.
+_CELLS = (
+    "[url, text_of(time_given), text_of(start_given), text_of(last_modified_given), "
+    "text_of(changed_given), importance_text, host_text, status_text, digest_text, "
+    "etag_text]"
+)
 # Names that mean one of our columns, in letters and digits alone. They are not read,
 # for statuses that are words, for example, are none of HTTP, but they are named.
 _NEARLY = {
@@ -552,8 +557,6 @@ def _insert(connection, number, file, theirs, columns, row, source):
     fields.append(f"{_bit(*ours['changed'])} as changed")
     # as they stand, for rows that are shown: texts of all times take long
     fields += [f"{ours[n][0]} as {n}_given" for n in (*_TIMES, "changed")]
-    cells = ", ".join(f"plain_name(text_of({column}))" for column, _ in ours.values())
-    fields.append(f"{{time: text_of({ours['time'][0]}), cells: [{cells}]}} as shown")
     connection.execute(
         f"create or replace temp view fields as select {', '.join(fields)}, "
         f"{row} as row from {source}"
@@ -564,7 +567,8 @@ def _insert(connection, number, file, theirs, columns, row, source):
         "names": [name for name in columns if re.search("[a-z]{2}", name)],
         "ours": [name if name in columns else "" for name in wanted.values()],
     }
-    run(connection, sql(query), file.name, file=number, failed=FAILED, **given)
+    query = sql(query).format(cells=_CELLS)
+    run(connection, query, file.name, file=number, failed=FAILED, **given)
 
 
 def _wanted(theirs):

@@ -2,13 +2,14 @@
 -- values, into the table `fetches`.
 -- Parameters: $file, the file's number; $failed, the reason of failed fetches;
 -- $names, plain, of all columns of the file; $ours, of those that hold ours.
+-- In place of {cells} is a list of the texts in these, in their order.
 
 insert into fetches by name
 with judged as (
     select
         *,
         case
-            when t is null then untimed(url, shown, $names, $ours)
+            when t is null then untimed({cells}, $names, $ours)
             when no_url(url) then 'without a url'
             when unusable(url, t) is not null then unusable(url, t)
             when status is null and status_text <> ''

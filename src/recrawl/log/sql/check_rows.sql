@@ -3,6 +3,7 @@
 -- there with the reason, to be counted and shown; see the macro `used`.
 -- Parameters: $file, the file's number; $failed, the reason of failed fetches;
 -- $names, plain, of all columns of the file; $ours, of those that hold ours.
+-- In place of {cells} is a list of the texts in these, in their order.
 
 -- CTEs used once are inlined: rows stream from the file into the table.
 insert into crawl by name
@@ -19,7 +20,7 @@ judged as (
     select
         *,
         case
-            when t is null then untimed(url, shown, $names, $ours)
+            when t is null then untimed({cells}, $names, $ours)
             when no_url(url) then 'without a url'
             when unusable(url, t) is not null then unusable(url, t)
             when status is null and status_text <> ''

@@ -435,20 +435,21 @@ create macro unread(text) as
 
 create macro no_url(text) as is_nothing(text) or text[1] in ('[', '{');
 
--- Why a row has no time, of which the text of the time is known, and the cells in our
--- columns in plain form: they may repeat the names of columns, or name others, as in
--- files that were joined and tables to which a crawler has appended. A single name
--- counts if there is a word without digits in place of the time.
-create macro untimed(url, shown, names, ours) as
+-- Why a row has no time, whose cells in our columns are url, time and others: it may
+-- repeat the names of columns, or name others, as in files that were joined and tables
+-- to which a crawler has appended. A single name counts if there is a word without
+-- digits in place of the time.
+create macro untimed(cells, names, ours) as
     list_transform(
-        [shown],
-        lambda seen: case
-            when seen.cells = ours then 'that repeat the names of columns'
-            when len(list_intersect(names, seen.cells))
-                    > if(regexp_matches(seen.time, '^\D+$'), 0, 1)
+        [cells],
+        lambda given: case
+            when list_transform(given, lambda cell: plain_name(cell)) = ours
+                then 'that repeat the names of columns'
+            when len(list_filter(given, lambda cell: plain_name(cell) in names))
+                    > if(regexp_matches(given[2], '^\D+$'), 0, 1)
                 then 'that name other columns'
-            when no_url(url) then 'without a url'
-            else unread(seen.time)
+            when no_url(given[1]) then 'without a url'
+            else unread(given[2])
         end
     )[1];
 
