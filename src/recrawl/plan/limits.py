@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,7 @@ from recrawl.units import as_text, days, per_day
 
 __all__ = ["Limit", "page_limits", "read_limits"]
 
-#: Words for nothing, in small letters.
-_NOTHING = {"", "-", "na", "n/a", "nan", "null", "none"}
+_NOTHING = re.compile("(?i)|-|n/?a|nan|null|none")
 _PARSERS = {"least_interval": days, "greatest_interval": days, "rate": per_day}
 
 
@@ -109,8 +109,7 @@ def read_limits(path: PathLike) -> list[Limit]:
     """
     try:
         _, delimiter, n_before = header(Path(path))
-        text = {"encoding": "utf-8-sig", "newline": ""}
-        with io.TextIOWrapper(unpacked(path), **text) as file:
+        with io.TextIOWrapper(unpacked(path), "utf-8-sig", newline="") as file:
             for _ in range(n_before):
                 next(file)
             reader = csv.DictReader(file, delimiter=delimiter, skipinitialspace=True)
@@ -153,7 +152,7 @@ def _limit(where, row):
     for name, parse in _PARSERS.items():
         text = (row.get(name) or "").strip()
         try:
-            values[name] = None if text.lower() in _NOTHING else parse(text)
+            values[name] = None if _NOTHING.fullmatch(text) else parse(text)
         except ValueError as error:
             raise ValueError(f"{where}: {name} {error}") from None
     limit = Limit(pattern, **values)

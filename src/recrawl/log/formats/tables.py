@@ -10,7 +10,6 @@ fetches that failed too, with their status or with -1, and the answers 304.
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 import re
@@ -82,8 +81,9 @@ with objects as (select line, try(json_keys(line)) as keys from {_LINES}),
 named as (
     select distinct [unnest(keys)] as path from objects
     union all
-    select distinct [key, unnest(json_keys(line, '/' || key))]
-    from (select line, unnest(keys[:50]) as key from (from objects limit 100))
+    select distinct unnest(flatten(list_transform(keys[:50], lambda key:
+        list_transform(json_keys(line, '/' || key), lambda below: [key, below])
+    ))) from (from objects limit 100)
 ),
 plain as (select path, plain_name(array_to_string(path, '.')) as name from named)
 select path
@@ -110,7 +110,7 @@ class ColumnsWarning(UserWarning):
 
 def _is_text(head, path):
     """Whether a file is a table in text, by its name or by our names in line 1."""
-    text = head.removeprefix(codecs.BOM_UTF8).decode(errors="replace")
+    text = head.decode("utf-8-sig", "replace")
     names = {_plain(name) for name in _names(io.StringIO(text, newline=""))[0]}
     return _is_named(head, path, _TEXT_SUFFIXES) or names >= {*REQUIRED}
 

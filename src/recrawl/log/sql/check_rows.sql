@@ -7,16 +7,7 @@
 
 -- CTEs used once are inlined: rows stream from the file into the table.
 insert into crawl by name
-with parsed as (
-    select
-        *,
-        -- with nothing to compare with, as at the first crawl of a page, a crawl
-        -- begins an interval and ends none
-        changed is null and is_nothing(text_of(changed_given)) as begins
-    from fields
-),
-
-judged as (
+with judged as (
     select
         *,
         case
@@ -26,7 +17,9 @@ judged as (
             when status is null and status_text <> ''
                 then 'whose status is not a number'
             when failed(status) then $failed
-            when changed is null and not begins
+            -- with nothing to compare with, as at the first crawl of a page, a crawl
+            -- begins an interval and ends none
+            when changed is null and not is_nothing(text_of(changed_given))
                 then 'whose changed is neither yes nor no'
             when start is null and not is_nothing(text_of(start_given))
                 then 'whose start cannot be read'
@@ -43,7 +36,7 @@ judged as (
             when importance_text <> '' and importance is null
                 then 'whose importance is not a number from 0'
         end as reason
-    from parsed
+    from fields
 )
 
 select

@@ -254,7 +254,7 @@ create macro tidied(text) as
 create macro day_of(date) as
     case
         when regexp_matches(date, '[A-VX-Za-z]') then try_strptime(
-            regexp_replace(date, '[a-z]*[-/. ]+((?i:sep)|[A-Za-z]+)(?i:t(?:ember)?)?[-/. ]+', ' \1 '),
+            regexp_replace(date, '[a-z]*[-/. ]+((?i:sep)|[A-Za-z]+)[A-Za-z]*[-/. ]+', ' \1 '),
             ['%d %b %y', '%d %b %Y', '%d %B %y', '%d %B %Y']
         )
         when regexp_matches(date, 'W|^\d{4}-?\d{3}$') then list_filter(
