@@ -66,12 +66,9 @@ class Limit:
         bool ndarray, shape (n_pages,)
             True where it does.
         """
-        # LIKE has its own signs for any text and any character
-        like = self.pattern
-        for sign in "\\%_":
-            like = like.replace(sign, f"\\{sign}")
+        pattern = re.escape(self.pattern).replace(r"\*", ".*")
         column = batch["host" if self.is_host else "url"]
-        mask = pc.match_like(column, like.replace("*", "%"))
+        mask = pc.match_substring_regex(column, f"(?s)^{pattern}$")
         return mask.fill_null(False).to_numpy(zero_copy_only=False)
 
 
