@@ -185,7 +185,7 @@ def insert(
     >>> with database("200MiB") as (connection, folder):
     ...     _ = connection.execute(sql("tables"))
     ...     file = folder / "log.csv"
-    ...     _ = file.write_text("url,time,changed\na,2026-01-01,0\na,2026-01-02,?\n")
+    ...     _ = file.write_text("url,time,changed\na,2026-01-01,0\na,2026-01-02,so\n")
     ...     insert(connection, 0, file, {}, Tally())
     ...     connection.sql("select changed, reason from crawl order by t").fetchall()
     [(False, None), (False, 'whose changed is neither yes nor no')]
