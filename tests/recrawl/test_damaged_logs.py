@@ -223,5 +223,5 @@ def test_deep_json_is_counted_wherever_it_stands(tmp_path):
     assert rows == [("a", START, False), ("a", START + 9, False)]
     assert counts == {
         "that are no JSON": 2,
-        "whose time is before 1990 or more than a day from now": 1,
+        "without a url": 1,
     }

@@ -481,7 +481,20 @@ def test_a_date_that_cannot_be_read_is_not_replaced(tmp_path, dump):
 
 
 WORDS = ["NA", "NULL", r"\N", "nan", "None", "-", "null", "<NA>", "N/A", "NaN",
-         "(null)", "#N/A", "NaT", "undefined", "nil"]  # fmt: skip
+         "(null)", "#N/A", "NaT", "undefined", "nil", "#N/A N/A", "-1.#IND", "1.#QNAN",
+         "#VALUE!", "#REF!", "#DIV/0!", "missing", "---", "\u2013", "\u2014", "?", "[]",
+         "{}"]  # fmt: skip
+
+
+@pytest.mark.parametrize("word", ["false", 'W/""', '""', '"null"', "md5:None", []])
+@pytest.mark.parametrize("name", ["digest", "etag"])
+def test_what_stands_around_nothing_is_no_content(tmp_path, word, name):
+    rows = [
+        json.dumps({"url": PAGE, "time": f"2026-08-0{day}", name: value})
+        for day, value in ((1, "aa"), (2, word), (3, "aa"))
+    ]
+    path = put(tmp_path / "log.jsonl", lines(*rows))
+    assert short(converted(path, tmp_path)) == [(PAGE, 1, "false"), (PAGE, 3, "false")]
 
 
 @pytest.mark.parametrize("word", WORDS)
@@ -519,7 +532,11 @@ def test_words_for_nothing_are_empty_cells(tmp_path, word):
     [
         ("Status Code", "status"), ("statusCode", "status"), ("http-status", "status"),
         ("sc-status", "status"), ("fetch_status", "status"),
-        ("responseCode", "status"),
+        ("responseCode", "status"), ("resp_code", "status"), ("ret_code", "status"),
+        ("res_code", "status"), ("http_resp_code", "status"), ("crawl_code", "status"),
+        ("http_response", "status"), ("Code HTTP", "status"), ("Statut", "status"),
+        ("C\u00f3digo de respuesta", "status"), ("Antwortcode", "status"),
+        ("Estado", "status"), ("countryCode", None),
         ("HTTP Status", "status"), ("hasChanged", "changed"), ("host_name", "host"),
         ("Content Digest", "digest"), ("page.importance", "importance"),
         ("Last-Modified", None), ("LastModified", None), ("E-Tag", None),
@@ -548,9 +565,88 @@ def test_a_column_that_is_nearly_ours_is_taken_or_named(tmp_path, name, other, s
         assert f"--column {other}={shlex.quote(name)}?" in hint
 
 
+def test_a_status_inside_of_an_object_is_named_and_can_be_taken(tmp_path):
+    rows = [
+        json.dumps({"url": "a", "time": f"2026-08-0{day}", "changed": 0,
+                    "crawl": {"httpStatusCode": status}})
+        for day, status in ((1, 200), (2, 500))
+    ]  # fmt: skip
+    path = put(tmp_path / "log.jsonl", lines(*rows))
+    _, told = recorded(recrawl.convert, path, tmp_path / "rows.csv")
+    assert "--column status=crawl.httpStatusCode?" in "".join(told)
+    source = Source(path, columns={"status": "crawl.httpStatusCode"})
+    (_, counts), _ = recorded(recrawl.convert, source, tmp_path / "rows2.csv")
+    assert dict(counts) == {"rows": 1, "of failed fetches": 1}
+
+
+def test_a_column_of_truncated_bodies_is_named(tmp_path):
+    path = put(
+        tmp_path / "log.csv", "url,time,digest,content_truncated\na,2026-08-01,x,\n"
+    )
+    with pytest.warns(recrawl.ColumnsWarning, match="leave such rows out"):
+        recrawl.read_crawl_log(path)
+
+
+def test_keys_that_are_not_ours_cost_no_memory(tmp_path):
+    """One line has many, and others have one each of their own."""
+    wide = {f"key{k}": 1 for k in range(50_000)}
+    rows = [{"url": "a", "time": 1_780_000_000 + k, "changed": 0, f"k{k}": 1}
+            for k in range(5_000)]  # fmt: skip
+    text = lines(*(json.dumps(row) for row in [wide | rows[0], *rows[1:]]))
+    deep = '{"url": ' + "[" * 900_000
+    path = put(tmp_path / "log.jsonl", lines(text + deep))
+    (_, counts), _ = recorded(
+        recrawl.convert, path, tmp_path / "rows.csv", memory="200MB"
+    )
+    assert dict(counts) == {"rows": 5_000, "that are no JSON": 1}
+
+
+@pytest.mark.parametrize("url", [["https://a.org/"], {"href": "https://a.org/"}])
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_a_url_that_is_no_text_is_left_out(tmp_path, url, suffix):
+    path = tmp_path / f"log.{suffix}"
+    if suffix == "parquet":
+        parquet(path, url=[url, "a"][:1], time=["2026-08-01"], changed=[0])
+    else:
+        put(path, json.dumps({"url": url, "time": "2026-08-01", "changed": 0}))
+    with gathered(path) as (connection, _, _):
+        found = connection.sql("select reason from crawl").fetchall()
+    assert found == [("without a url",)]
+
+
+@pytest.mark.parametrize("time", ["", "NaT", "soon"])
+@pytest.mark.parametrize("names", [",url,time,changed", "url,time,changed,"])
+def test_a_row_without_a_time_names_no_columns(tmp_path, time, names):
+    """Though a column of the file, such as the index of pandas, has no name."""
+    rows = [f"a,{time},0", "a,2026-08-02,0", "a,2026-08-03,1"]
+    if names.startswith(","):
+        rows = [f"{k},{row}" for k, row in enumerate(rows)]
+    else:
+        rows = [f"{row}," for row in rows]
+    path = put(tmp_path / "log.csv", lines(names, *rows))
+    (_, counts), _ = recorded(recrawl.convert, path, tmp_path / "rows.csv")
+    assert dict(counts) == {"rows": 2, "whose time cannot be read": 1}
+
+
 @pytest.mark.parametrize(
-    "columns", ["url,time,etag,digest", "time,url,digest,etag", "url,time,digest,title"]
+    "again", ["URL,time,Last-Modified,etag", '\ufeff"url","time",last_modified,etag']
 )
+def test_names_of_columns_are_repeated_in_any_form(tmp_path, again):
+    text = lines("url,time,last_modified,etag", "a,2026-08-01,,x", again,
+                 "a,2026-08-02,,x")  # fmt: skip
+    (_, counts), _ = recorded(
+        recrawl.convert, put(tmp_path / "log.csv", text), tmp_path / "rows.csv"
+    )
+    assert dict(counts) == {"rows": 2, "that repeat the names of columns": 1}
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        "url,time,etag,digest", "time,url,digest,etag", "url,time,digest,title",
+        "address,fetched,md5,etag",
+    ],
+)  # fmt: skip
 def test_rows_behind_the_names_of_other_columns_are_left_out(tmp_path, columns):
     """Up to the next names of the file's own columns."""
     names, first = "url,time,digest,etag", f"{PAGE},2026-08-01,a,x"

@@ -185,7 +185,18 @@ def test_a_log_is_read_that_is_packed_under_any_name(tmp_path, sample, name, dam
     assert rows[0] == rows[1]
 
 
-@pytest.mark.parametrize("line", ["sep=;", "SEP=;", '"sep=;"', "\ufeffsep=;"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sep=;",
+        "SEP=;",
+        '"sep=;"',
+        "\ufeffsep=;",
+        "sep=;;;",
+        '"sep=;";;',
+        "#TYPE System.Object",
+    ],
+)
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("name", ["log.csv", "log.txt"])
 def test_the_line_of_excel_before_the_names_is_passed_over(tmp_path, line, end, name):
@@ -194,6 +205,22 @@ def test_the_line_of_excel_before_the_names_is_passed_over(tmp_path, line, end, 
     log = recrawl.read_crawl_log(tmp_path / name)
     assert log.history.interval.tolist() == [2.0]
     assert log.history.changed.tolist() == [True]
+
+
+def test_json_lines_by_the_name_of_their_format(tmp_path):
+    path = tmp_path / "log.out"
+    path.write_text('oops\n{"url": "a", "time": "2026-08-01", "changed": 0}\n')
+    (_, counts), _ = recorded(
+        recrawl.convert, Source(path, format="jsonl"), tmp_path / "rows.csv"
+    )
+    assert dict(counts) == {"rows": 1, "that are no JSON": 1}
+
+
+def test_an_array_of_objects_by_lines_is_refused(tmp_path):
+    path = tmp_path / "log.jsonl"
+    path.write_text('[\n{"url": "a", "time": "2026-08-01", "changed": 0}\n]\n')
+    with pytest.raises(ValueError, match=r"one object a line \(jq"):
+        recrawl.convert(path, tmp_path / "rows.csv")
 
 
 def test_a_pipe_and_a_name_that_is_no_utf8_are_refused_by_name(tmp_path):

@@ -105,6 +105,7 @@ SHOWN = [
     "Thu Oct  1 08:12:08 AM CEST 2026", "2026-10-01 08:12:08.0000000 +02:00",
     "2026-10-01 08:12:08 CEST", "2026-10-01 08:12:08 GMT+2",
     "2026-10-01 03:12:08 UTC-03:00", "2026-10-01 06:12:08 utc",
+    "Oct 1, 2026, 6:12:08\u202fAM", "1\u00a0Oct 2026 06:12:08",
     "1 October 2026 06:12:08", "1. October 2026 06:12:08",
     "01/Oct/2026:06:12:08",
     "1790835128,000",
@@ -127,20 +128,36 @@ LOST = "whose time has lost its digits, as 1.79E+12 of a spreadsheet has"
 
 @pytest.mark.parametrize(
     "text", ["1.79E+12", "1.78554e12", "1.78554E+09", "1,78554E+12", "2.02608E+13",
-             "1.79E+18", "17855424E+02"],
+             "1.79E+18", "17855424E+02", "+1.79E+12", "+1.78554E+09", ".179E+13"],
 )  # fmt: skip
 def test_numbers_that_lost_their_digits_are_refused(tmp_path, text):
-    number = text.replace(",", ".")
+    number = text.replace(",", ".").replace("+1", "1").replace(".179", "0.179")
     for name, content in [
         ("log.tsv", f"url\ttime\tchanged\nlast\t2020-01-01\t0\na\t{text}\t0\n"),
         ("log.jsonl", '{"url": "last", "time": "2020-01-01", "changed": 0}\n'
-                      f'{{"url": "a", "changed": 0, "time": {number}}}\n'),
+                      f'{{"url": "a", "importance": {float(number):.12e}, '
+                      f'"changed": 0, "time": {number}}}\n'),
     ]:  # fmt: skip
         with reading.gathered(write(tmp_path / name, content)) as (connection, _, _):
             found = connection.sql(
                 "select reason from crawl where url = 'a'"
             ).fetchall()
         assert found == [(LOST,)], name
+
+
+@pytest.mark.parametrize("text", ["1 Sept 2026", "Tue, Sept. 1, 2026", "1-SEPT-26"])
+def test_september_in_four_letters(tmp_path, text):
+    times, _, _ = read(tmp_path / "log.csv", [text])
+    assert times == (since_1970(datetime(2026, 9, 1)),)
+
+
+@pytest.mark.parametrize("text", ["1.79E+12", "last week"])
+def test_a_last_modified_that_cannot_be_read_is_counted(tmp_path, text):
+    path = tmp_path / "log.csv"
+    write(path, f"url,time,changed,last_modified\na,2026-01-01,0,{text}\n")
+    with reading.gathered(path) as (connection, _, _):
+        found = connection.sql("select t is not null, reason from crawl").fetchall()
+    assert found == [(True, "whose last_modified cannot be read")]
 
 
 def test_numbers_of_seven_digits_in_parquet_are_refused(tmp_path):

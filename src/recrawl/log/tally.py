@@ -38,6 +38,7 @@ _USED_IN_PART = (
     OVERLAP,
     "whose changed is neither yes nor no",
     "whose importance is not a number from 0",
+    "whose last_modified cannot be read",
     "whose last_modified is after its time by more than a day",
 )
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import io
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,12 +13,14 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from recrawl.log.formats.base import unpacked
 from recrawl.log.formats.tables import header
 from recrawl.types import Array, PathLike
 from recrawl.units import as_text, days, per_day
 
 __all__ = ["Limit", "page_limits", "read_limits"]
 
+_NOTHING = re.compile("(?i)|-|n/?a|nan|null|none")
 _PARSERS = {"least_interval": days, "greatest_interval": days, "rate": per_day}
 
 
@@ -62,24 +66,21 @@ class Limit:
         bool ndarray, shape (n_pages,)
             True where it does.
         """
-        # LIKE has its own signs for any text and any character
-        like = self.pattern
-        for sign in "\\%_":
-            like = like.replace(sign, f"\\{sign}")
+        pattern = re.escape(self.pattern).replace(r"\*", ".*")
         column = batch["host" if self.is_host else "url"]
-        mask = pc.match_like(column, like.replace("*", "%"))
+        mask = pc.match_substring_regex(column, f"(?s)^{pattern}$")
         return mask.fill_null(False).to_numpy(zero_copy_only=False)
 
 
 def read_limits(path: PathLike) -> list[Limit]:
-    """Read a CSV file of limits, with commas, semicolons, tabs or bars.
+    """Read a CSV file of limits, perhaps gzipped; see `header` for delimiters.
 
     Parameters
     ----------
     path : path
         With the column pattern and any of least_interval, greatest_interval
         (such as 12h or 30d) and rate (such as 10/hour, of a host); an empty
-        cell leaves the limit to shorter patterns.
+        cell, or a word such as NA, leaves the limit to shorter patterns.
 
     Returns
     -------
@@ -105,7 +106,7 @@ def read_limits(path: PathLike) -> list[Limit]:
     """
     try:
         _, delimiter, n_before = header(Path(path))
-        with open(path, newline="", encoding="utf-8-sig") as file:
+        with io.TextIOWrapper(unpacked(path), "utf-8-sig", newline="") as file:
             for _ in range(n_before):
                 next(file)
             reader = csv.DictReader(file, delimiter=delimiter, skipinitialspace=True)
@@ -148,7 +149,7 @@ def _limit(where, row):
     for name, parse in _PARSERS.items():
         text = (row.get(name) or "").strip()
         try:
-            values[name] = parse(text) if text else None
+            values[name] = None if _NOTHING.fullmatch(text) else parse(text)
         except ValueError as error:
             raise ValueError(f"{where}: {name} {error}") from None
     limit = Limit(pattern, **values)

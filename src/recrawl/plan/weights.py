@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recrawl.log.database import database, first_line
+from recrawl.log.database import database, first_line, sql
 from recrawl.log.formats.tables import selected
 from recrawl.log.output import sound
 from recrawl.types import Array, PathLike
@@ -30,7 +30,8 @@ def weighted(
     ----------
     path : path
         CSV (with commas, semicolons, tabs or bars), also gzipped, or Parquet with
-        the columns url and importance.
+        the columns url and importance; an empty cell, or a word such as NA, says
+        nothing of its page.
     url : pyarrow.ChunkedArray of str, shape (n_pages,)
         The pages.
     values : ndarray, shape (n_pages,)
@@ -95,9 +96,11 @@ def _read(path, column):
     with database(_MEMORY) as (connection, _):
         with sound(path):
             query = selected(connection, Path(path), ("url", column))
+        connection.execute(sql("tables"))
         number = f"coalesce(try_cast({column} as double), 'nan') as number"
         try:
-            found = connection.sql(f"select *, {number} from ({query})")
+            named = f"({query}) where not is_nothing(text_of({column}))"
+            found = connection.sql(f"select *, {number} from {named}")
             table = found.to_arrow_table()
         except duckdb.Error as error:
             raise ValueError(f"{path} cannot be read: {first_line(error)}") from None

@@ -85,7 +85,7 @@ def insert(
                 return
             given = connection, number, file, source.columns, tally, rows
             try:
-                tables.insert(*given, whole)
+                tables.insert(*given, whole, format.name)
             except duckdb.ConversionException:  # of a time in a Parquet file
                 tables.insert(*given, tables.times_as_numbers(whole, scratch))
     except (duckdb.Error, pa.ArrowException, OSError) as error:
@@ -103,7 +103,7 @@ def _mended(file, format, source, folder, number, tally):
         return file
     check = Utf8() if format.query and format.in_utf8 else None
     if format.kind == "table":
-        check = tables.check(file, source.columns)
+        check = tables.check(file, source.columns, format.name)
     return mended(file, folder, check, number, tally)
 
 

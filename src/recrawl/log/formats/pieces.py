@@ -1,6 +1,5 @@
 """What several readers of formats share."""
 
-import codecs
 import contextlib
 import json
 from typing import Any
@@ -34,8 +33,7 @@ def first_object(head: bytes) -> dict[str, Any]:
     {}
     """
     with contextlib.suppress(ValueError, RecursionError):
-        text = head.removeprefix(codecs.BOM_UTF8).lstrip()
-        found = json.loads(text.partition(b"\n")[0])
+        found = json.loads(head.lstrip().partition(b"\n")[0])
         if isinstance(found, dict):
             return found
     return {}

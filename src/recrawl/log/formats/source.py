@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
@@ -21,7 +22,7 @@ _NAMES_SHOWN = 3
 _BYTES_SHOWN = 30
 # How files of bzip2, xz, Zstandard and zip begin, and arrays of objects in JSON.
 _PACKED = (b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"PK\x03\x04")
-_ARRAY = (b"[{", b"[\n")
+_ARRAY = re.compile(rb"(\xef\xbb\xbf)?\s*\[\s*\{")
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,8 @@ class Source:
                     raise ValueError(f"{file} must not be empty")
                 format = None if empty else recognise(file, self.format)
                 if format is not None:
+                    if format.name == "jsonl" and _ARRAY.match(beginning(file)):
+                        raise ValueError(_refusal(file))
                     found.append((file, format))
                 elif file == path:
                     raise ValueError(_refusal(file))
@@ -203,7 +206,7 @@ def _refusal(file):
     head, log = beginning(file), f"{file} must be a log, plain or gzipped"
     if head.startswith(_PACKED):
         return f"{log}, got one that is packed in another way: unpack it first"
-    if head.lstrip().startswith(_ARRAY):
+    if _ARRAY.match(head):
         return f"{log}, got an array of JSON: write one object a line (jq -c '.[]')"
     return (
         f"{file} must be of a known format ({', '.join(NAMES)}), got one that begins "

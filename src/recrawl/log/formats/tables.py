@@ -10,7 +10,6 @@ fetches that failed too, with their status or with -1, and the answers 304.
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 import re
@@ -24,7 +23,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recrawl.log.database import assign, run, sql
+from recrawl.log.database import assign, quoted, run, sql
 from recrawl.log.formats.base import Format, beginning, read_from, unpacked
 from recrawl.log.formats.checking import SHOWN, Quotes, Utf8
 from recrawl.log.formats.pieces import first_object
@@ -53,15 +52,21 @@ _DELIMITERS = ",;\t|"
 # In place of a column that is not there: SQL and type. A date, as the macro that reads
 # texts as times would take DuckDB 5 ms to plan for each column.
 _NONE = "null", "DATE"
-_TEXTS = ("url", "importance", "host", "status", "digest", "etag")
+_TEXTS = ("importance", "host", "status", "digest", "etag")
 _TIMES = {"time": "t", "start": "start", "last_modified": "last_modified"}
 _LINES = "lines(getvariable('file'))"
-# In the order of the macro `header_of`.
-_OURS = ("url", *_TIMES, "changed", *_TEXTS[1:])
+_OURS = ("url", *_TIMES, "changed", *_TEXTS)
+# Cells of a row in these columns; texts of all times would take long.
+_CELLS = (
+    "[url, text_of(time_given), text_of(start_given), text_of(last_modified_given), "
+    "text_of(changed_given), importance_text, host_text, status_text, digest_text, "
+    "etag_text]"
+)
 # Names that mean one of our columns, in letters and digits alone. They are not read,
 # for statuses that are words, for example, are none of HTTP, but they are named.
 _NEARLY = {
-    "status": "status|(http|response|return|result)code|^code$",
+    "status": "stat[ue]|estado|respuesta|httpresp|^code|codehttp|"
+    "(http|res(p|ponse|ult)?|ret(urn)?|reply|fetch|crawl|protocol|error|wort)code",
     "changed": "^(has|is|was|page|content|body)changed?$",
     "digest": "digest",
     "etag": "etag",
@@ -69,11 +74,31 @@ _NEARLY = {
     "importance": "importance",
     "host": "^hostname$",
 }
+# Names of the values in JSON Lines, those that are read or warned of first. The first
+# lines tell which objects are in them.
+_KEYS = f"""
+with objects as (select line, try(json_keys(line)) as keys from {_LINES}),
+named as (
+    select distinct [unnest(keys)] as path from objects
+    union all
+    select distinct unnest(flatten(list_transform(keys[:50], lambda key:
+        list_transform(json_keys(line, '/' || key), lambda below: [key, below])
+    ))) from (from objects limit 100)
+),
+plain as (select path, plain_name(array_to_string(path, '.')) as name from named)
+select path
+from plain
+order by list_contains($wanted, name) desc, regexp_matches(name, $nearly) desc, path
+limit 100
+"""
+_CUT = "truncated$"
 _MISFIT = "that do not fit the columns"
 _MOST_LISTED = 50_000  # of them, in some 100 MB
 _LONGEST = 1 << 20  # characters of the names of all columns together
-# Excel's line before the names.
-_SEPARATOR = re.compile(rf'"?sep=([{_DELIMITERS}])"?\s*', re.IGNORECASE)
+# Lines of Excel and PowerShell before the names.
+_BEFORE = re.compile(
+    rf'"?sep=([{_DELIMITERS}])"?[{_DELIMITERS}\s]*|#type .*\s*', re.IGNORECASE
+)
 
 
 class ColumnsWarning(UserWarning):
@@ -85,7 +110,7 @@ class ColumnsWarning(UserWarning):
 
 def _is_text(head, path):
     """Whether a file is a table in text, by its name or by our names in line 1."""
-    text = head.removeprefix(codecs.BOM_UTF8).decode(errors="replace")
+    text = head.decode("utf-8-sig", "replace")
     names = {_plain(name) for name in _names(io.StringIO(text, newline=""))[0]}
     return _is_named(head, path, _TEXT_SUFFIXES) or names >= {*REQUIRED}
 
@@ -122,6 +147,7 @@ def insert(
     tally: Tally,
     rows: tuple[int, ...] | None = None,
     whole: Path | None = None,
+    format: str = "csv",
 ) -> None:
     r"""Insert the rows of one table into the table ``crawl`` or ``fetches``.
 
@@ -144,6 +170,8 @@ def insert(
         after the last; by default all rows are.
     whole : pathlib.Path, optional
         What is read: a copy without what is damaged, by default the file itself.
+    format : str
+        Name of its format, which what is no object at first may have.
 
     Raises
     ------
@@ -157,13 +185,13 @@ def insert(
     >>> with database("200MiB") as (connection, folder):
     ...     _ = connection.execute(sql("tables"))
     ...     file = folder / "log.csv"
-    ...     _ = file.write_text("url,time,changed\na,2026-01-01,0\na,2026-01-02,?\n")
+    ...     _ = file.write_text("url,time,changed\na,2026-01-01,0\na,2026-01-02,so\n")
     ...     insert(connection, 0, file, {}, Tally())
     ...     connection.sql("select changed, reason from crawl order by t").fetchall()
     [(False, None), (False, 'whose changed is neither yes nor no')]
     """
     given = connection, number, file, columns
-    kind, whole = _kind(file), whole or file
+    kind, whole = _kind(file, format), whole or file
     read_from(connection, whole)
     if kind == "parquet":
         names, source = _parquet(connection, whole)
@@ -175,7 +203,7 @@ def insert(
             )
         _insert(*given, names, "file_row_number + 1", source)
     elif kind == "json":
-        _insert(*given, *_json(connection, file))
+        _insert(*given, *_json(connection, file, columns))
         bad = "where trim(line) <> '' and not json_valid(line)"
         bad = f"select n as line, line as given from {_LINES} {bad}"
         _count(connection, number, file, "that are no JSON", bad, tally)
@@ -183,16 +211,18 @@ def insert(
         _insert_text(*given, whole, tally)
 
 
-def _kind(file):
+def _kind(file, format):
     """How a table is to be read: one of "parquet", "json" and "text"."""
     head = beginning(file)
     if _is_parquet(head, file):
         return "parquet"
     # that it is a table is known, so that any object will do
-    return "json" if _is_json(head, file) or first_object(head) else "text"
+    return "json" if format == "jsonl" or first_object(head) else "text"
 
 
-def check(file: Path, columns: Mapping[str, str]) -> Quotes | Utf8 | None:
+def check(
+    file: Path, columns: Mapping[str, str], format: str = "csv"
+) -> Quotes | Utf8 | None:
     r"""Choose what is checked in each line of a table.
 
     Parameters
@@ -201,6 +231,8 @@ def check(file: Path, columns: Mapping[str, str]) -> Quotes | Utf8 | None:
         The file.
     columns : mapping from str to str
         The column to take for some of ours.
+    format : str
+        As of `insert`.
 
     Returns
     -------
@@ -217,7 +249,7 @@ def check(file: Path, columns: Mapping[str, str]) -> Quotes | Utf8 | None:
     ...     check(file, {}).is_faulty(b'"a,2026,0\n')
     True
     """
-    kind = _kind(file)
+    kind = _kind(file, format)
     if kind != "text":
         return Utf8() if kind == "json" else None
     try:
@@ -273,19 +305,20 @@ def header(file: Path) -> tuple[list[str], str, int]:
 
 def _names(lines):
     """Find what `header` returns in the first lines of a text."""
-    line = lines.readline(_LONGEST)
-    if found := _SEPARATOR.fullmatch(line):
+    line, n_before, delimiter = lines.readline(_LONGEST), 0, None
+    while found := _BEFORE.fullmatch(line):
+        delimiter = found[1] or delimiter
+        n_before += 1
         line = lines.readline(_LONGEST)
     if len(line) == _LONGEST:
         raise csv.Error(f"more: {line[:SHOWN]!r}")
-    delimiter = found[1] if found else max(_DELIMITERS, key=line.count)
-    names = next(csv.reader([line], delimiter=delimiter), [])
-    return names, delimiter, int(bool(found))
+    delimiter = delimiter or max(_DELIMITERS, key=line.count)
+    return next(csv.reader([line], delimiter=delimiter), []), delimiter, n_before
 
 
 def _plain(name):
     """Name of a column without what does not distinguish it: Last-Modified is ours."""
-    return re.sub(r"[\s_.-]", "", name).lower()
+    return re.sub(r"[^\w\0]|_", "", name).lower()  # \0: of UTF-16
 
 
 def selected(
@@ -376,21 +409,29 @@ def _text(file, weight, options="strict_mode = true"):
     )
 
 
-def _json(connection, file):
+def _json(connection, file, theirs):
     """The same of JSON Lines, with the SQL of the row's number before its rows."""
-    # all keys: the first lines may lack some
-    keys = "select distinct unnest(try(json_keys(line))) as key"
-    keys = connection.execute(f"{keys} from {_LINES} order by key").fetchall()
+    wanted = [_plain(name) for name in _wanted(theirs).values()]
+    given = {"wanted": wanted, "nearly": "|".join([_CUT, *_NEARLY.values()])}
+    keys = [key for (key,) in connection.execute(_KEYS, given).fetchall()]
     if not keys:
         line = beginning(file)[:SHOWN].decode("utf-8", "replace").partition("\n")[0]
         raise ValueError(
             f"{file} must have one object of JSON a line, but no line is JSON; the "
             f"first is {line!r}{_in_utf8(line)}"
         )
-    # pointers of RFC 6901, in which two signs are written in another way
-    pointers = ["/" + k.replace("~", "~0").replace("/", "~1") for (k,) in keys]
+    columns, pointers = [], []
+    for key in keys:
+        name = ".".join(key)
+        if _plain(name) in wanted:
+            # as of RFC 6901, in which two signs are written in another way
+            escaped = [k.replace("~", "~0").replace("/", "~1") for k in key]
+            pointers.append("/" + "/".join(escaped))
+            value = f"as_written(f[{len(pointers)}], given, {quoted(key[-1])})"
+            columns.append((name, (value, "VARCHAR")))
+        else:
+            columns.append((name, _NONE))
     assign(connection, pointers=pointers)
-    columns = [(key, (f"f[{k}]", "JSON")) for k, (key,) in enumerate(keys, 1)]
     values = "try(json_extract_string(line, getvariable('pointers')))"
     objects = f"select n as row, line as given, {values} as f from {_LINES}"
     return columns, "row", f"({objects}) where f is not null"
@@ -425,10 +466,8 @@ def times_as_numbers(file: Path, folder: PathLike) -> Path:
     """
     given, copy = pq.ParquetFile(file), Path(folder, f"copy-{file.name}")
     schema = pa.schema(
-        (name, pa.int64() if pa.types.is_timestamp(kind) else kind)
-        for name, kind in zip(
-            given.schema_arrow.names, given.schema_arrow.types, strict=True
-        )
+        (each.name, pa.int64() if pa.types.is_timestamp(each.type) else each.type)
+        for each in given.schema_arrow
     )
     with pq.ParquetWriter(copy, schema) as writer:
         for batch in given.iter_batches():
@@ -448,8 +487,9 @@ def _insert_text(connection, number, file, theirs, whole, tally):
             listed = "store_rejects" if n_misfits is None else "ignore_errors"
             columns, source = _text(whole, weight, f"{options}, {listed} = true")
             _insert(connection, number, file, theirs, columns, row, source)
-            for statement in connection.extract_statements(sql("leave_out_misnamed")):
-                connection.execute(statement, {"file": number})
+            for table in ("crawl", "fetches"):
+                query = sql("leave_out_misnamed").format(table=table)
+                connection.execute(query, {"file": number})
             break
         except duckdb.InvalidInputException as error:
             if not strict or "invalid state" not in str(error):
@@ -500,19 +540,19 @@ def _count(connection, number, file, reason, query, tally):
 def _insert(connection, number, file, theirs, columns, row, source):
     """Insert the rows of a file whose columns, ``(SQL, type)``, have names."""
     names = [name for name, _ in columns]
-    wanted = {ours: theirs.get(ours, ours) for ours in _OURS}
+    wanted = _wanted(theirs)
     _check_names(file, names, theirs, wanted)
+    wanted = {ours: _plain(name) for ours, name in wanted.items()}
     columns = {_plain(name): column for name, column in columns}
-    ours = {
-        name: _decoded(name, *columns.get(_plain(wanted[name]), _NONE))
-        for name in _OURS
-    }
+    ours = {name: _decoded(name, *columns.get(wanted[name], _NONE)) for name in _OURS}
     fields = [
         f"coalesce(value_of(trim(cast({ours[name][0]} as varchar))), '') as {name}_text"
-        for name in _TEXTS[1:]
+        for name in _TEXTS
     ]
     # (a copy of all URLs would take memory)
-    fields.append(f"coalesce(trim(cast({ours['url'][0]} as varchar)), '') as url_text")
+    fields.append(f"text_of({ours['url'][0]}) as url")
+    fields.append("weight_of(importance_text) as importance")
+    fields.append("try_cast(status_text as integer) as status")
     fields += [f"{_time(*ours[name])} as {field}" for name, field in _TIMES.items()]
     fields.append(f"{_bit(*ours['changed'])} as changed")
     # as they stand, for rows that are shown: texts of all times take long
@@ -521,13 +561,19 @@ def _insert(connection, number, file, theirs, columns, row, source):
         f"create or replace temp view fields as select {', '.join(fields)}, "
         f"{row} as row from {source}"
     )
-    query = "check_rows" if _plain(wanted["changed"]) in columns else "check_fetches"
-    plain = {_plain(name): name.strip().lower() for name in names}
-    cells = {
-        "names": list(plain.values()),
-        "ours": [plain.get(_plain(name), "") for name in wanted.values()],
+    query = "check_rows" if wanted["changed"] in columns else "check_fetches"
+    given = {
+        # numbers and flags of a row are no names
+        "names": [name for name in columns if re.search("[a-z]{2}", name)],
+        "ours": [name if name in columns else "" for name in wanted.values()],
     }
-    run(connection, sql(query), file.name, file=number, failed=FAILED, **cells)
+    query = sql(query).format(cells=_CELLS)
+    run(connection, query, file.name, file=number, failed=FAILED, **given)
+
+
+def _wanted(theirs):
+    """Names of the columns to be taken for ours."""
+    return {ours: theirs.get(ours, ours) for ours in _OURS}
 
 
 def _decoded(name, column, kind):
@@ -537,8 +583,6 @@ def _decoded(name, column, kind):
         return f"coalesce(try(decode({column})), {other})", "VARCHAR"
     if kind == "FLOAT" and name in _TIMES:  # of seven digits
         return f"format('{{:.6e}}', {column})", "VARCHAR"
-    if kind == "JSON" and name in _TIMES:
-        return f"as_written({column}, given)", "VARCHAR"
     return column, kind
 
 
@@ -577,17 +621,24 @@ def _check_names(file, names, theirs, wanted):
             f"{file} must have a column {' and '.join(missing)} in its first line, "
             f"got {names}{_in_utf8(names)}; --column OURS=THEIRS takes another one"
         )
+    cut = [name for name in names if re.search(_CUT, _plain(name))]
     if "changed" not in unread:
         unread -= {*SIGNALS}
+    elif cut:
+        warn(
+            f"{file}: the column {cut[0]!r} is not read: a part of a body counts as a "
+            "changed one; leave such rows out",
+            ColumnsWarning,
+        )
     taken = {_plain(name) for name in wanted.values()}
     for ours in sorted(unread & _NEARLY.keys()):
         nearly = re.compile(_NEARLY[ours])
+        what = ours.replace("status", "status of HTTP, and some fetches failed")
         for name in names:
             if nearly.search(_plain(name)) and _plain(name) not in taken:
-                good = ", and all fetches count as good" if ours == "status" else ""
                 warn(
-                    f"{file}: the column {name!r} is not read{good}; do you mean "
-                    f"--column {ours}={shlex.quote(name)}?",
+                    f"{file}: the column {name!r} is not read; if it holds the {what}, "
+                    f"do you mean --column {ours}={shlex.quote(name)}?",
                     ColumnsWarning,
                 )
                 break

@@ -1,32 +1,16 @@
 -- Insert the rows of one file without bits, of which the view `fields` gives the
 -- values, into the table `fetches`.
 -- Parameters: $file, the file's number; $failed, the reason of failed fetches;
--- $names, of all columns of the file; $ours, those that hold our columns.
+-- $names, plain, of all columns of the file; $ours, of those that hold ours.
+-- In place of {cells} is a list of the texts in these, in their order.
 
 insert into fetches by name
-with parsed as (
-    select
-        *,
-        url_text as url,
-        weight_of(importance_text) as importance,
-        try_cast(status_text as integer) as status
-    from fields
-),
-
-judged as (
+with judged as (
     select
         *,
         case
-            when t is null then coalesce(
-                header_of([
-                    url_text, text_of(time_given), text_of(start_given),
-                    text_of(last_modified_given), text_of(changed_given),
-                    importance_text, host_text, status_text, digest_text, etag_text
-                ], $names, $ours),
-                case when is_nothing(url) then 'without a url' end,
-                unread(text_of(time_given))
-            )
-            when is_nothing(url) then 'without a url'
+            when t is null then untimed({cells}, $names, $ours)
+            when no_url(url) then 'without a url'
             when unusable(url, t) is not null then unusable(url, t)
             when status is null and status_text <> ''
                 then 'whose status is not a number'
@@ -34,7 +18,7 @@ judged as (
             when importance_text <> '' and importance is null
                 then 'whose importance is not a number from 0'
         end as reason
-    from parsed
+    from fields
 )
 
 select
@@ -43,11 +27,10 @@ select
     status,
     -- digests of one page are compared if they are of one algorithm
     case
-        when is_nothing(split_part(digest_text, ':', -1)) then null
-        when digest_text like '%:%' then digest_text
-        else 'digest:' || digest_text
+        when digest_text like '%:%' then content_of(digest_text)
+        else 'digest:' || content_of(digest_text)
     end as digest,
-    nullif(etag_text, '') as etag,
+    content_of(etag_text) as etag,
     case when plausible(last_modified) then last_modified end as last_modified,
     importance,
     nullif(host_text, '') as host,

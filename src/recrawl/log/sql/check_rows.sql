@@ -2,41 +2,24 @@
 -- the table `crawl`. A row with a value that cannot be used is kept
 -- there with the reason, to be counted and shown; see the macro `used`.
 -- Parameters: $file, the file's number; $failed, the reason of failed fetches;
--- $names, of all columns of the file; $ours, those that hold our columns.
+-- $names, plain, of all columns of the file; $ours, of those that hold ours.
+-- In place of {cells} is a list of the texts in these, in their order.
 
 -- CTEs used once are inlined: rows stream from the file into the table.
 insert into crawl by name
-with parsed as (
-    select
-        *,
-        url_text as url,
-        weight_of(importance_text) as importance,
-        try_cast(status_text as integer) as status,
-        -- with nothing to compare with, as at the first crawl of a page, a crawl
-        -- begins an interval and ends none
-        changed is null and is_nothing(text_of(changed_given)) as begins
-    from fields
-),
-
-judged as (
+with judged as (
     select
         *,
         case
-            when t is null then coalesce(
-                header_of([
-                    url_text, text_of(time_given), text_of(start_given),
-                    text_of(last_modified_given), text_of(changed_given),
-                    importance_text, host_text, status_text, digest_text, etag_text
-                ], $names, $ours),
-                case when is_nothing(url) then 'without a url' end,
-                unread(text_of(time_given))
-            )
-            when is_nothing(url) then 'without a url'
+            when t is null then untimed({cells}, $names, $ours)
+            when no_url(url) then 'without a url'
             when unusable(url, t) is not null then unusable(url, t)
             when status is null and status_text <> ''
                 then 'whose status is not a number'
             when failed(status) then $failed
-            when changed is null and not begins
+            -- with nothing to compare with, as at the first crawl of a page, a crawl
+            -- begins an interval and ends none
+            when changed is null and not is_nothing(text_of(changed_given))
                 then 'whose changed is neither yes nor no'
             when start is null and not is_nothing(text_of(start_given))
                 then 'whose start cannot be read'
@@ -46,12 +29,14 @@ judged as (
             when t < start or t = start and changed
                 then 'whose start is not before its time'
             -- last, for the row is used without it
+            when last_modified is null and not is_nothing(text_of(last_modified_given))
+                then 'whose last_modified cannot be read'
             when last_modified > t + 86400000000
                 then 'whose last_modified is after its time by more than a day'
             when importance_text <> '' and importance is null
                 then 'whose importance is not a number from 0'
         end as reason
-    from parsed
+    from fields
 )
 
 select

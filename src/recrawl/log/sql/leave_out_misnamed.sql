@@ -1,34 +1,18 @@
 -- Leave out the rows of one file behind a row that names other columns, up to the next
 -- row that names those of the file: nothing tells what their values are.
--- Parameter: $file, the file's number.
+-- Parameter: $file, the file's number; in place of {table} is crawl or fetches.
 
-create or replace temp table names_again as
-select
-    row as first,
-    coalesce(lead(row) over (order by row), 9223372036854775807) as next,
-    reason
+update {table}
+set reason = 'behind a row that names other columns', given = coalesce(given, url)
 from (
-    select file, row, reason from crawl
-    union all
-    select file, row, reason from fetches
+    select row as first, lead(row) over (order by row) as next, reason as named
+    from {table}
+    -- the reasons that the macro `untimed` gives
+    where
+        file = $file
+        and reason in ('that repeat the names of columns', 'that name other columns')
 )
--- the reasons that the macro `header_of` gives
 where
     file = $file
-    and reason in ('that repeat the names of columns', 'that name other columns');
-
-update crawl
-set reason = 'behind a row that names other columns', given = coalesce(given, url)
-from names_again
-where
-    file = $file
-    and names_again.reason = 'that name other columns'
-    and row > first and row < next;
-
-update fetches
-set reason = 'behind a row that names other columns', given = coalesce(given, url)
-from names_again
-where
-    file = $file
-    and names_again.reason = 'that name other columns'
-    and row > first and row < next;
+    and named = 'that name other columns'
+    and row > first and coalesce(row < next, true)

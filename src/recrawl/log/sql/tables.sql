@@ -97,40 +97,37 @@ create macro share_of(url, n) as
 -- Whether a row of `crawl` counts as a crawl. One whose `changed` cannot be read did
 -- happen: the next bit of its page tells of the time since.
 create macro used(reason) as
-    coalesce(reason in (
-        'whose changed is neither yes nor no',
-        'whose importance is not a number from 0',
-        'whose last_modified is after its time by more than a day'
-    ), true);
+    coalesce(regexp_matches(reason, '^whose (changed|importance|last_modified) '), true);
 
 create macro text_of(value) as coalesce(trim(cast(value as varchar)), '');
 
 -- Whether a text is one of the words that programs write where nothing is known:
--- databases, spreadsheets, R, pandas, Java, Python, JavaScript. A host that has such a
--- name keeps it, because without a host that of the URL counts.
+-- databases, spreadsheets, R, Julia, pandas, Java, Python, JavaScript. A host that has
+-- such a name keeps it, because without a host that of the URL counts.
 create macro is_nothing(text) as
     regexp_full_match(
         text,
-        '(?i)|--?|\.|\\n|n\.a\.|-nan|[<(#[]?(na|n/a|nan|nat|null|none|nil|undefined)[])>!]?'
+        '(?i)[^\pL\pN/]*(n[./]?a( n/a)?|na[nt]|null|none|nil|undefined|missing)?[^\pL\pN/]*'
+        '|\\n|-?1\.#\w+|#[a-z/0]+[!?]'
     );
 
 create macro value_of(text) as case when not is_nothing(text) then text end;
+
+-- The same of a digest or an ETag, with an algorithm or W/ before the word.
+create macro content_of(text) as
+    case
+        when text <> 'false' and not is_nothing(ltrim(split_part(text, ':', -1), 'W/'))
+            then text
+    end;
 
 create macro weight_of(text) as
     case when try_cast(text as double) >= 0 and try_cast(text as double) < 'inf'
         then try_cast(text as double)
     end;
 
--- Why a row is none whose cells are names of columns, or null. Files that were joined,
--- and tables to which a crawler has appended, have such rows, perhaps with a mark of
--- the order of bytes.
-create macro header_of(cells, names, ours) as
-    case
-        when list_transform(cells, lambda cell: lower(ltrim(cell, chr(65279)))) = ours
-            then 'that repeat the names of columns'
-        when len(list_filter(cells, lambda cell: list_contains(names, lower(cell)))) > 1
-            then 'that name other columns'
-    end;
+-- As `tables._plain`.
+create macro plain_name(text) as
+    lower(regexp_replace(text, '[^\pL\pN]', '', 'g'));
 
 create macro parse_changed(text) as
     case
@@ -171,7 +168,7 @@ create macro lost_digits(text) as
     case
         when contains(lower(text), 'e') then list_transform(
             [regexp_extract(
-                text, '^[0-9]+(?:[.,]([0-9]*))?[eE]\+?([0-9]+)$', ['decimals', 'power']
+                text, '^\+?\d*(?:[.,](\d*))?[eE]\+?(\d+)$', ['decimals', 'power']
             )],
             lambda part: coalesce(
                 pow(10, try_cast(part.power as integer) - length(part.decimals))
@@ -183,17 +180,15 @@ create macro lost_digits(text) as
     end;
 
 create macro parse_decimal(text) as
-    case when number_of(text) is not null then
-        case when not lost_digits(text) then parse_number(number_of(text)) end
-    end;
+    case when not lost_digits(text) then parse_number(number_of(text)) end;
 
--- The number of a line of JSON as it stands there, if DuckDB has written it without
--- its exponent.
-create macro as_written(text, line) as
+-- The number of a key in a line of JSON as it stands there, if DuckDB has written it
+-- without its exponent.
+create macro as_written(text, line, key) as
     case
         when text like '%0.0' then coalesce(
             list_filter(
-                regexp_extract_all(line, '[0-9][0-9.]*[eE]\+?[0-9]+'),
+                regexp_extract_all(line, '"\Q' || key || '\E"\s*:\s*([0-9.]+[eE]\+?[0-9]+)', 1),
                 lambda written: try_cast(written as double) = try_cast(text as double)
             )[1],
             text
@@ -242,7 +237,8 @@ create macro parse_plain(text) as
 create macro tidied(text) as
     regexp_replace(
         regexp_replace(
-            text,
+            -- spaces at which no line breaks
+            translate(text, chr(160) || chr(8239), '  '),
             '^\[?(?:(?i:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*(?:[.,]| ) *)?|,?( )(?:(?:@|at) | )*|\]$',
             '\1',
             'g'
@@ -258,7 +254,7 @@ create macro tidied(text) as
 create macro day_of(date) as
     case
         when regexp_matches(date, '[A-VX-Za-z]') then try_strptime(
-            regexp_replace(date, '[a-z]*[-/. ]+([A-Za-z]+)[-/. ]+', ' \1 '),
+            regexp_replace(date, '[a-z]*[-/. ]+((?i:sep)|[A-Za-z]+)[A-Za-z]*[-/. ]+', ' \1 '),
             ['%d %b %y', '%d %b %Y', '%d %B %y', '%d %B %Y']
         )
         when regexp_matches(date, 'W|^\d{4}-?\d{3}$') then list_filter(
@@ -434,6 +430,26 @@ create macro unread(text) as
             ) is not null
                 then 'whose local time daylight saving skips or repeats'
             else 'whose time cannot be read'
+        end
+    )[1];
+
+create macro no_url(text) as is_nothing(text) or text[1] in ('[', '{');
+
+-- Why a row has no time, whose cells in our columns are url, time and others: it may
+-- repeat the names of columns, or name others, as in files that were joined and tables
+-- to which a crawler has appended. A single name counts if there is a word without
+-- digits in place of the time.
+create macro untimed(cells, names, ours) as
+    list_transform(
+        [cells],
+        lambda given: case
+            when list_transform(given, lambda cell: plain_name(cell)) = ours
+                then 'that repeat the names of columns'
+            when len(list_filter(given, lambda cell: plain_name(cell) in names))
+                    > if(regexp_matches(given[2], '^\D+$'), 0, 1)
+                then 'that name other columns'
+            when no_url(given[1]) then 'without a url'
+            else unread(given[2])
         end
     )[1];
 
