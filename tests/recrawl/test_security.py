@@ -76,12 +76,13 @@ def test_no_name_and_no_url_is_sql(tmp_path, text, suffix):
     """A name of a file, of its folder and of a column, and a URL, in one."""
     column = text.replace("\n", "%")  # the header of a CSV file is one line
     log = tmp_path / text.replace("/", "") / f"{text.replace('/', '')}{suffix}"
-    _write(_rows(text).rename_columns({"changed": column}), log)
+    url = f"http://h/{text}"
+    _write(_rows(url).rename_columns({"changed": column}), log)
     # a pattern would also match this one
     _write(_rows("other").rename_columns({"changed": column}), log.with_stem("zz a"))
     source = recrawl.Source(log, columns={"changed": column})
     recrawl.estimate(source, tmp_path / "rates.parquet")
-    assert _urls(tmp_path / "rates.parquet") == [text]
+    assert _urls(tmp_path / "rates.parquet") == [url]
 
 
 def _converted(path, output):
@@ -142,7 +143,7 @@ def test_no_option_is_sql(tmp_path, text):
     (page,) = pq.read_table(plan).to_pylist()
     assert page["crawl_rate"] == pytest.approx(0.5)
     for to in ("jsonl", "nutch", "storm", "heritrix", "urls"):
-        output = folder / f"{name}{'.force' if to == 'heritrix' else ''}"
+        output = folder / f"x{name}{'.force' if to == 'heritrix' else '.txt'}"
         recrawl.export(plan, output, to, force=True)
         assert output.read_text()
     recrawl.report(log, folder / f"{name}.html")

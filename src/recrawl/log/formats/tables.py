@@ -318,7 +318,7 @@ def _names(lines):
 
 def _plain(name):
     """Name of a column without what does not distinguish it: Last-Modified is ours."""
-    return re.sub(r"[^\w\0]|_", "", name).lower()  # \0: of UTF-16
+    return re.sub(r'[\s_.\-"\ufeff]', "", name).lower()
 
 
 def selected(

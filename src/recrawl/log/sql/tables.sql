@@ -127,7 +127,7 @@ create macro weight_of(text) as
 
 -- As `tables._plain`.
 create macro plain_name(text) as
-    lower(regexp_replace(text, '[^\pL\pN]', '', 'g'));
+    lower(regexp_replace(text, '[\s_.\-"\x{FEFF}]', '', 'g'));
 
 create macro parse_changed(text) as
     case
