@@ -128,7 +128,7 @@ def test_no_option_is_sql(tmp_path, text):
     folder = tmp_path / text.replace("/", "")
     name = text.replace("/", "")
     log = folder / f"{name}.parquet"
-    _write(_rows("http://h/").append_column("host", pa.array([text] * 3)), log)
+    _write(_rows("http://h/").append_column("host", pa.array([f"h{text}"] * 3)), log)
     signals = folder / f"{name}signals.csv"
     _write(_rows("http://h/").drop_columns("changed"), signals)
     weights = folder / f"{name}weights.csv"
@@ -138,7 +138,7 @@ def test_no_option_is_sql(tmp_path, text):
     later = log.with_name(f"{name}later.csv")
     later.write_text("url,time,changed\nhttp://h/,2026-01-09,1\n")
     recrawl.estimate(later, rates, state=state, force=True)
-    per_host = {text: 0.5}
+    per_host = {f"h{text}": 0.5}
     recrawl.schedule(rates, plan, 1, per_host=per_host, importance=weights)
     (page,) = pq.read_table(plan).to_pylist()
     assert page["crawl_rate"] == pytest.approx(0.5)
