@@ -13,8 +13,11 @@ from tests import recipes
 
 ROOT = Path(__file__).parents[2]
 LINT = ["ruff check .", "ruff format --check ."]
+# The quick tests of the houses that an estimator of one's own touches; those of recrawl
+# run beside this test anyway.
 FAST = (
-    "pytest -n 2 --dist loadfile -p no:nbval --doctest-modules -m 'not slow' src tests"
+    "pytest -n 2 --dist loadfile -p no:nbval --doctest-modules -m 'not slow' "
+    "src/paperlib src/paperfigs tests/paperlib tests/paperfigs tests/test_names.py"
 )
 
 
