@@ -76,18 +76,14 @@ def slots(n_pages, signals, learns, n_slots=20_000):
 
 
 def make_scheduler(n_pages, signals, learns):
-    """The scheduler of this checkout, or that of an older one."""
+    """A scheduler of known rates, with signals or without, or one that learns."""
     from paperlib.signals import SignalledPages
     from recrawl.live import scheduler
 
     rng = np.random.default_rng(4)
     crawled = -rng.random(n_pages)
-    if learns and hasattr(scheduler, "LearnedPages"):
+    if learns:
         pages = scheduler.LearnedPages(np.ones(n_pages), shape=0.5, rate=0.5)
-    elif learns:
-        from recrawl.science.policies import BayesGreedy
-
-        pages = BayesGreedy(np.ones(n_pages), shape=0.5, rate=0.5)
     else:
         recall = rng.beta(0.25, 0.25, n_pages) * signals
         false_rate = rng.uniform(0.1, 0.6, n_pages) * signals

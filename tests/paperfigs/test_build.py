@@ -70,7 +70,7 @@ def stand_in(packages, monkeypatch):
         "from paperfigs import ledger  # no traces",
         "print(seed)",
     )
-    checkout.notebook("b/fig1_three", "import numpy, recrawl.science")
+    checkout.notebook("b/fig1_three", "import numpy, recrawl.rates")
     for figure in ALL:
         checkout.claims(figure, AT_LEAST)
     checkout.write("notebooks/paper.yaml", "a/fig2: {paper: {n: 7}}\n")
