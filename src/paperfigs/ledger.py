@@ -313,7 +313,8 @@ def rms_ratio(estimates: ArrayLike, reference: ArrayLike, truth: ArrayLike) -> M
     Returns
     -------
     Measured
-        NaN if one of the mean squared errors is 0 or infinite.
+        The standard error is NaN, so that no claim is judged, if one of the mean
+        squared errors is 0 or infinite.
     """
     a = (np.asarray(estimates) - truth) ** 2
     b = (np.asarray(reference) - truth) ** 2

@@ -41,6 +41,7 @@ NASTY = [
     "~",
     "[a]",
     "b\\s",
+    "\\E(",
     "$.url",
     "/url",
     "<script>alert(1)</script>",

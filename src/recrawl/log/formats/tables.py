@@ -23,7 +23,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recrawl.log.database import assign, quoted, run, sql
+from recrawl.log.database import assign, run, sql
 from recrawl.log.formats.base import Format, beginning, read_from, unpacked
 from recrawl.log.formats.checking import SHOWN, Quotes, Utf8
 from recrawl.log.formats.pieces import first_object
@@ -62,7 +62,7 @@ _CELLS = (
     "text_of(changed_given), importance_text, host_text, status_text, digest_text, "
     "etag_text]"
 )
-# Names that mean one of our columns, in letters and digits alone. They are not read,
+# Names that mean one of our columns, as `_plain` has them. They are not read,
 # for statuses that are words, for example, are none of HTTP, but they are named.
 _NEARLY = {
     "status": "stat[ue]|estado|respuesta|httpresp|^code|codehttp|"
@@ -420,18 +420,20 @@ def _json(connection, file, theirs):
             f"{file} must have one object of JSON a line, but no line is JSON; the "
             f"first is {line!r}{_in_utf8(line)}"
         )
-    columns, pointers = [], []
+    columns, pointers, ends = [], [], []
     for key in keys:
         name = ".".join(key)
         if _plain(name) in wanted:
             # as of RFC 6901, in which two signs are written in another way
             escaped = [k.replace("~", "~0").replace("/", "~1") for k in key]
             pointers.append("/" + "/".join(escaped))
-            value = f"as_written(f[{len(pointers)}], given, {quoted(key[-1])})"
+            ends.append(key[-1])
+            k = len(pointers)
+            value = f"as_written(f[{k}], given, getvariable('ends')[{k}])"
             columns.append((name, (value, "VARCHAR")))
         else:
             columns.append((name, _NONE))
-    assign(connection, pointers=pointers)
+    assign(connection, pointers=pointers, ends=ends)
     values = "try(json_extract_string(line, getvariable('pointers')))"
     objects = f"select n as row, line as given, {values} as f from {_LINES}"
     return columns, "row", f"({objects}) where f is not null"

@@ -188,7 +188,7 @@ create macro as_written(text, line, key) as
     case
         when text like '%0.0' then coalesce(
             list_filter(
-                regexp_extract_all(line, '"\Q' || key || '\E"\s*:\s*([0-9.]+[eE]\+?[0-9]+)', 1),
+                regexp_extract_all(line, '"' || regexp_escape(key) || '"\s*:\s*([0-9.]+[eE]\+?[0-9]+)', 1),
                 lambda written: try_cast(written as double) = try_cast(text as double)
             )[1],
             text
