@@ -59,18 +59,18 @@ def log_information(change_rate, interval, changed):
 # ------------------------------------------- more than a bit of some crawls
 
 
-def likelihood_terms(interval, changed, age, count):
+def likelihood_terms(interval, changed, age):
     """Known changes, the time they are known for, and intervals known by a bit."""
     # Known changes are points of the process, and an unchanged time is empty.
     n_known, time, bits = 0, 0.0, []
-    for w, z, a, m in zip(interval, changed, age, count, strict=True):
+    for w, z, a in zip(interval, changed, age, strict=True):
         if not z:
             time += w
-        elif np.isnan(a) and np.isnan(m):
+        elif np.isnan(a):
             bits.append(w)
         else:
-            n_known += 1 if np.isnan(m) else m
-            time += w if np.isnan(a) else min(a, w)
+            n_known += 1
+            time += min(a, w)
     return n_known, time, np.array(bits)
 
 

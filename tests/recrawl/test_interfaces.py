@@ -35,7 +35,7 @@ BRIEF = (
     "recrawl.compiled",
 )
 KERNELS = (
-    *("recrawl.compiled", "recrawl.log.history_kernels", "recrawl.live.bayes"),
+    *("recrawl.compiled", "recrawl.live.bayes"),
     *("recrawl.live.gamma", "recrawl.live.heaps", "recrawl.live.slots"),
     *("recrawl.rates.likelihood_kernels", "recrawl.rates.prior_kernels"),
 )

@@ -223,12 +223,9 @@ def _host_scales(history, host):
     owner = history.per_crawl(member)
     order = np.argsort(owner, kind="stable")
     n = np.bincount(owner, minlength=len(names))
-    optional = {
-        name: values if values is None else values[order]
-        for name, values in (("age", history.age), ("count", history.count))
-    }
+    age = None if history.age is None else history.age[order]
     crawls = history.interval[order], history.changed[order]
-    together = History(*crawls, np.append(0, np.cumsum(n)), **optional)
+    together = History(*crawls, np.append(0, np.cumsum(n)), age=age)
     rate = likelihood.mle(together, substitute=True)
     known = (n > 0) & (rate > 0) & (rate < np.inf)
     log, error = np.log(rate[known]), _LOG_VARIANCE / n[known]
@@ -247,4 +244,4 @@ def _scaled(history, scales, host):
     by = history.per_crawl(scale)
     age = None if history.age is None else history.age * by
     crawls = history.interval * by, history.changed, history.offsets
-    return History(*crawls, age=age, count=history.count), scale
+    return History(*crawls, age=age), scale
