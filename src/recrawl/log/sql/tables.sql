@@ -165,7 +165,7 @@ create macro number_of(text) as try_cast(replace(text, ',', '.') as double);
 -- Whether a number with an exponent has fewer than ten digits, as spreadsheets write
 -- times: 1.79E+12 may be any time of four months. The last of ten is worth a second.
 create macro lost_digits(text) as
-    regexp_full_match(text, '(?i)\+?[0.,]*(\d[.,]?){0,9}e\+?\d+');
+    regexp_full_match(text, '(?i)\+?[0.,]*(\d[.,]?){0,9}e\+?0?\d\d?');
 
 create macro parse_decimal(text) as
     case when not lost_digits(text) then parse_number(number_of(text)) end;
