@@ -134,16 +134,12 @@ def _on_workers(client, function, arguments, what):
     """
     from distributed import KilledWorker, as_completed
 
-    futures = [client.submit(function, *given, pure=False) for given in arguments]
-    done = {}
+    futures = client.map(function, *zip(*arguments, strict=True), pure=False)
+    done = as_completed(futures, loop=client.loop)
     try:
-        with bar(total=len(futures), desc=what, unit=" parts") as parts:
-            finished = as_completed(futures, loop=client.loop, with_results=True)
-            for future, result in finished:
-                if future.cancelled():  # with the scheduler
-                    raise result
-                done[future.key] = result
-                parts.update()
+        for _ in bar(done, total=len(futures), desc=what, unit=" parts"):
+            pass
+        return client.gather(futures)
     except KilledWorker as error:
         last = error.last_worker.address
         raise RuntimeError(
@@ -152,7 +148,6 @@ def _on_workers(client, function, arguments, what):
         ) from error
     finally:
         client.cancel(futures)
-    return [done[future.key] for future in futures]
 
 
 @dataclass(frozen=True)
@@ -317,19 +312,15 @@ def pieces(
     ]
     if state is not None:
         found.append((state, None, True))
-    sizes = [file.stat().st_size for file, *_ in found]
-    parts, loads = [[] for _ in range(n)], [0] * n
-    for (file, number, may_cut), size in zip(found, sizes, strict=True):
-        n_rows = _n_rows(file) if may_cut and size > sum(sizes) / n else 0
-        if n_rows:
-            cuts = [n_rows * k // n for k in range(n + 1)]
-            for part, rows in zip(parts, itertools.pairwise(cuts), strict=True):
-                part.append((file, number, rows))
-        else:
-            least = loads.index(min(loads))
-            parts[least].append((file, number, _ALL_ROWS))
-            loads[least] += size
-    return [part for part in parts if part]
+    found.sort(key=lambda given: given[0].stat().st_size)
+    total = sum(file.stat().st_size for file, *_ in found)
+    cut = []
+    for file, number, may_cut in found:
+        large = may_cut and file.stat().st_size > total / n
+        n_rows = large and _n_rows(file)
+        cuts = [n_rows * k // n for k in range(n + 1)] if n_rows else _ALL_ROWS
+        cut += [(file, number, rows) for rows in itertools.pairwise(cuts)]
+    return [cut[k::n] for k in range(min(n, len(cut)))]
 
 
 def _n_rows(file):

@@ -127,10 +127,10 @@ def _connected(folder, memory):
 def _limit(connection):
     """Memory that a database may use, bytes."""
     query = "select parse_formatted_bytes(current_setting('memory_limit'))"
-    return connection.execute(query).fetchone()[0]
+    return connection.execute(query).fetchall()[0][0]
 
 
-def run(connection: Any, query: str, what: str, **parameters: Any) -> None:
+def run(connection: Any, query: str, what: str, **parameters: Any) -> Any:
     """Execute a long query under a progress bar; an interrupt stops it.
 
     Parameters
@@ -144,11 +144,15 @@ def run(connection: Any, query: str, what: str, **parameters: Any) -> None:
     **parameters
         Values of the query's parameters, ``$name`` in the query.
 
+    Returns
+    -------
+    duckdb.DuckDBPyConnection
+        With the result; of INSERT, the number of rows.
+
     Examples
     --------
     >>> with database("200MiB") as (connection, _):
-    ...     run(connection, "create table t as select $n", "making t", n=3)
-    ...     connection.sql("from t").fetchall()
+    ...     run(connection, "select $n", "adding", n=3).fetchall()
     [(3,)]
     """
     layout = "{desc} |{bar:20}| {n:.0f}% {elapsed}"
@@ -161,7 +165,7 @@ def run(connection: Any, query: str, what: str, **parameters: Any) -> None:
         except BaseException:
             connection.interrupt()
             raise
-        running.result()
+        return running.result()
 
 
 @cache

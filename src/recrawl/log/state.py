@@ -73,7 +73,7 @@ def compress(
     ([[1.0, 2.005, 4.0]], [[1, 2, 1]])
     """
     owner = np.repeat(np.arange(page.num_rows), history.n_crawls)
-    age = np.full(owner.size, np.nan) if history.age is None else history.age
+    age = history.all_ages
     aged = ~np.isnan(age)
     length = np.where(aged, np.maximum(age, _SHORTEST), history.interval)
     order, starts = _groups(owner, length, history.changed, aged)

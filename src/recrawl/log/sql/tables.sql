@@ -37,10 +37,10 @@ create table fetches (
     given varchar
 );
 
--- What a dump says of each page, for `derive_states.sql`.
+-- What a dump says of each page, for `derive_page_state.sql`.
 create table page_state (
     url varchar,
-    last_fetch bigint,
+    t bigint,               -- of the last fetch
     last_change bigint,
     status integer,
     file integer,
@@ -50,7 +50,7 @@ create table page_state (
 );
 
 -- Changes, each in a window in which all of them are known, for
--- `derive_changes.sql`; a window without changes has a null for `t`.
+-- `derive_change.sql`; a window without changes has a null for `t`.
 create table change (
     url varchar,
     start bigint,
@@ -457,19 +457,18 @@ create macro lines(file) as table
         hive_partitioning = false
     );
 
-create macro authority_of(url) as
-    lower(
-        regexp_extract(url, '^[a-zA-Z][a-zA-Z0-9+.-]*://(?:[^/?#]*@)?([^/?#@]*)', 1)
-    );
-
 -- One server has one name: in small letters, without user and password, and without
 -- the port that its scheme has anyway. Exports may lack the scheme.
 create macro host_of(url) as
     case
-        when url ilike 'http:%' then regexp_replace(authority_of(url), ':80$', '')
-        when url ilike 'https:%' then regexp_replace(authority_of(url), ':443$', '')
-        when url like '%://%' then authority_of(url)
-        else lower(
-            regexp_extract(url, '^((?:[a-zA-Z0-9-]+\.)+[a-zA-Z]{2,}(?::\d+)?)/', 1)
+        when url like '%://%' then regexp_extract(
+            regexp_replace(
+                lower(url),
+                '^(http://[^/?#]*):80($|[/?#])|^(https://[^/?#]*):443($|[/?#])',
+                '\1\2\3\4'
+            ),
+            '^[a-z][a-z0-9+.-]*://(?:[^/?#]*@)?([^/?#@]*)',
+            1
         )
+        else regexp_extract(lower(url), '^((?:[a-z0-9-]+\.)+[a-z]{2,}(?::\d+)?)/', 1)
     end;
