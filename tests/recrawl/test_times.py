@@ -236,7 +236,7 @@ def test_local_times_that_clocks_skip_or_repeat_are_refused(tmp_path, zone, mome
     expected = [since_1970(*each) if len(each) == 1 else None for each in found]
     assert list(times) == expected
     assert 2 <= expected.count(None) <= 4
-    skipped = "whose local time daylight saving skips or repeats"
+    skipped = "whose time cannot be read"
     assert list(reasons) == [None if t is not None else skipped for t in expected]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import os
 import tempfile
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -30,7 +30,6 @@ __all__ = [
     "check_pages",
     "description",
     "opened",
-    "parquet",
     "sound",
     "table",
 ]
@@ -260,7 +259,7 @@ def description(path: PathLike) -> dict[str, Any]:
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with parquet(f"{folder}/rates.parquet") as output:
+    ...     with table(f"{folder}/rates.parquet") as output:
     ...         output.write(pa.table({"url": ["a"]}))
     ...         output.describe({"drift": [1.25]})
     ...     description(f"{folder}/rates.parquet")["drift"]
@@ -314,9 +313,7 @@ def sound(path: PathLike) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def table(
-    path: PathLike, force: bool = True, kind: type | None = None
-) -> Iterator[Any]:
+def table(path: PathLike, force: bool = True) -> Iterator[Any]:
     """Open a file of tables that appears when the context ends without an error.
 
     Parameters
@@ -326,8 +323,6 @@ def table(
         already is left as it is until then: see `check_output`.
     force : bool, optional
         False if a file that another run has made meanwhile must stay.
-    kind : type, optional
-        Of the output, whatever the name.
 
     Yields
     ------
@@ -351,16 +346,12 @@ def table(
     "'=1+1"
     <BLANKLINE>
     """
-    by_name = _CsvOutput if Path(path).suffix.lower() == ".csv" else _ParquetOutput
+    kind = _CsvOutput if Path(path).suffix.lower() == ".csv" else _ParquetOutput
     with (
         replacing(path, force) as temporary,
-        contextlib.closing((kind or by_name)(temporary)) as output,
+        contextlib.closing(kind(temporary)) as output,
     ):
         yield output
-
-
-#: The same in Parquet, whatever the name.
-parquet = functools.partial(table, kind=_ParquetOutput)
 
 
 def check_once(rates: PathLike) -> None:
@@ -373,11 +364,17 @@ def check_once(rates: PathLike) -> None:
     """
     file, given = "read_parquet(?, hive_partitioning = false)", pattern(rates)
     with database(_MEMORY) as (connection, _), sound(rates):
-        # to group by hashes takes less memory; two URLs may have one hash
-        twice = f"select hash(url) from {file} group by all having count(*) > 1"
-        query = (
-            f"select url from {file} where hash(url) in ({twice}) "
+        # To sort hashes takes half the time of grouping by URL, and less memory.
+        query = connection.execute(f"select hash(url) as h from {file}", [given])
+        hashes = query.fetchnumpy()["h"]
+        hashes.sort()
+        twice = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
+        if not twice.size:
+            return
+        connection.register("twice", pa.table({"h": twice}))
+        query = (  # two URLs may have one hash
+            f"select url from {file} where hash(url) in (select h from twice) "
             "group by url having count(*) > 1 limit 1"
         )
-        for (url,) in connection.execute(query, [given, given]).fetchall():
+        for (url,) in connection.execute(query, [given]).fetchall():
             raise ValueError(f"{rates} must name each URL once, got {url!r} again")

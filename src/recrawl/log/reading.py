@@ -121,9 +121,7 @@ class Batch:
     def all_bits(self) -> History:
         """The same with the crawls that the state holds."""
         known = expand(self.page)
-        if known.age is not None:
-            known = kept(known, np.isnan(known.age))
-        return known.join(self.bits)
+        return kept(known, np.isnan(known.all_ages)).join(self.bits)
 
     @property
     def all_crawls(self) -> History:

@@ -133,11 +133,8 @@ def expand(page: Any) -> History:
     (array([1. , 2.5, 2.5]), array([ True, False, False]))
     """
     names = ("interval", "bits", "n", "aged")
-    lists = {name: page[name].combine_chunks() for name in names}
-    interval, bits, n, aged = (
-        np.asarray(column.flatten()) for column in lists.values()
-    )
-    n_groups = np.append(0, np.cumsum(pc.list_value_length(lists["n"])))
+    interval, bits, n, aged = (np.asarray(pc.list_flatten(page[k])) for k in names)
+    n_groups = np.append(0, np.cumsum(pc.list_value_length(page["n"])))
     offsets = np.append(0, np.cumsum(n))[n_groups]
     interval = np.repeat(interval, n)
     age = {"age": np.where(np.repeat(aged, n), interval, np.nan)} if aged.any() else {}

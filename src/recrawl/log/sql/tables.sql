@@ -89,10 +89,10 @@ create table state (
     freedom double          -- degrees of freedom, and the sum of these
 );
 
--- Which of n ranges of the hash that orders pages a page lies in, from 0. Without
--- the last bit of the hash, the length of a range fits in 64 bits for n = 1 too.
+-- Which of n ranges of the hash that orders pages a page lies in, from 0: n times the
+-- first 32 bits of the hash, as a share of 2^32.
 create macro share_of(url, n) as
-    (hash(coalesce(url, '')) >> 1) // (9223372036854775808::ubigint // n + 1);
+    (hash(coalesce(url, '')) >> 32) * n // 4294967296;
 
 -- Whether a row of `crawl` counts as a crawl. One whose `changed` cannot be read did
 -- happen: the next bit of its page tells of the time since.
@@ -395,20 +395,13 @@ create macro unusable(url, t) as
             then 'whose time is before 1990 or more than a day from now'
     end;
 
--- Why a time cannot be read, if more is known than that.
+-- Why a time cannot be read.
 create macro unread(text) as
-    list_transform(
-        [clock_of(text)],
-        lambda found: case
-            when lost_digits(text)
-                then 'whose time has lost its digits, as 1.79E+12 of a spreadsheet has'
-            when place_of(found.zone) <> '' and try_cast(
-                concat(found.clock, ' ', place_of(found.zone)) as timestamptz
-            ) is not null
-                then 'whose local time daylight saving skips or repeats'
-            else 'whose time cannot be read'
-        end
-    )[1];
+    case
+        when lost_digits(text)
+            then 'whose time has lost its digits, as 1.79E+12 of a spreadsheet has'
+        else 'whose time cannot be read'
+    end;
 
 create macro no_url(text) as is_nothing(text) or text[1] in ('[', '{');
 
