@@ -335,7 +335,8 @@ def _scatter(source, part, n, folder, memory):
     # a folder of this attempt alone: a worker that was thought lost may still
     # be at work on the same part
     where, tally = tempfile.mkdtemp(dir=folder), Tally()
-    with _database(memory) as (connection, temporary):
+    with database(memory) as (connection, temporary):
+        connection.execute("set threads = 1")
         connection.execute(sql("tables"))
         for file, number, rows in part:
             if number is None:
@@ -365,7 +366,8 @@ def _gather(files, stored, share, folder, memory):
         for table in _READ
     }
     everything = itertools.chain.from_iterable(parts.values())
-    with _database(memory, everything) as (connection, _):
+    with database(memory, everything) as (connection, _):
+        connection.execute("set threads = 1")
         connection.execute(sql("tables"))
         for table, some in parts.items():
             source = "read_parquet($files, hive_partitioning = false)"
@@ -396,18 +398,11 @@ def _map(folder, n_pages, memory, function):
 
 
 @contextlib.contextmanager
-def _database(memory, files=()):
-    """A database in a single thread."""
-    with database(memory, files) as (connection, folder):
-        connection.execute("set threads = 1")
-        yield connection, folder
-
-
-@contextlib.contextmanager
 def _saved(folders, what, memory):
     """Open the parts in some folders, with their numbers of pages, as one log."""
     starts = itertools.accumulate(folders.values(), initial=0)
-    with _database(memory) as (connection, _):
+    with database(memory) as (connection, _):
+        connection.execute("set threads = 1")
         offsets = dict(zip(folders, starts, strict=False))
         for table in _GROUPED:
             parts = " union all ".join(

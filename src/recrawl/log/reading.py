@@ -283,11 +283,6 @@ class _Crawls:
     crawled: np.ndarray | None = None
 
 
-def _known_time(pages, name):
-    """Times that the state knows of each page."""
-    return pages[name].cast(pa.int64()).fill_null(_NEVER).to_numpy()
-
-
 def _merged(page, time, changed):
     """Merge the rows of one page at one time, which are neighbours.
 
@@ -321,14 +316,14 @@ def _follow(crawls, pages):
     Returns the begin of the last interval of each page and its bit, which the state
     keeps, and the crawls whose interval is left out.
     """
-    last_start = _known_time(pages, "known_start").copy()
+    last_start = pages["known_start"].to_numpy().copy()
     last_change = pages["known_change"].to_numpy().copy()
     present = crawls.offsets[:-1] < crawls.offsets[1:]
     firsts = crawls.offsets[:-1][present]
     lasts = crawls.offsets[1:][present] - 1
     start, changed, modified = crawls.start, crawls.changed, crawls.modified
     previous = np.roll(crawls.time, 1)
-    previous[firsts] = _known_time(pages, "known_crawl")[present]
+    previous[firsts] = pages["known_crawl"].to_numpy()[present]
     crawls.crawled = (start == _NEVER) & (previous > _NEVER)
     new = firsts[(previous[firsts] == _NEVER) & (modified[firsts] > _NEVER)]
     changed[new] = True
