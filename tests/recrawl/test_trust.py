@@ -295,13 +295,17 @@ def test_how_many_pages_the_state_knew(folder, capsys):
     first = [("http://h/x", START, 0), ("http://h/y", START, 0)]
     later = [(u, t + 99 * DAY, c) for u, t, c in ROWS[:3]]
     logs = {"first": ROWS, "some": first + later, "other": [("http://z", START, 0)]}
-    for name, known in {"first": "", "some": "3 of 5", "other": "0 of 1"}.items():
+    for name, known in {
+        "first": "",
+        "some": "3 of 5 pages",
+        "other": "0 of 1 page",
+    }.items():
         (folder / f"{name}.csv").write_text(table(logs[name]))
         capsys.readouterr()
         command = ["estimate", f"{name}.csv", *GIVEN, "--state", "state.parquet"]
         assert cli.main(command) == 0
         out, err = capsys.readouterr()
-        told = f"{known} pages of this log were in the state"
+        told = f"{known} of this log were in the state"
         assert (told in out) == bool(known)
         assert (told in err) == (name == "other")
 

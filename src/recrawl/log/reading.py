@@ -647,10 +647,9 @@ def _derive(connection):
 
 
 def _leave_out_known(connection, table):
-    """Leave out what the state of earlier logs knows, if there is one."""
-    if _filled_table(connection, "state"):
-        query = sql("leave_out_known").format(table=table)
-        connection.execute(query, {"known": KNOWN, "failed": FAILED})
+    """Leave out what the state of earlier logs knows."""
+    query = sql("leave_out_known").format(table=table)
+    connection.execute(query, {"known": KNOWN, "failed": FAILED})
 
 
 def _filled_table(connection, table):

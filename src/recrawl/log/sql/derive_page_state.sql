@@ -10,12 +10,12 @@
 
 insert into crawl by name
 with known as (
-    select url, t, last_change, file, row
+    select url, t, last_change, true as in_log
     from page_state
     where reason is null
 
     union all by name
-    select url, epoch_us(last_crawl) as t
+    select url, epoch_us(last_crawl) as t, false as in_log
     from state
     where last_crawl is not null
 ),
@@ -26,8 +26,7 @@ dumps as (
         url,
         t,
         max(last_change) as last_change,
-        max(file) as file,
-        max(row) as row
+        bool_or(in_log) as in_log
     from known
     group by url, t
 ),
@@ -53,11 +52,9 @@ select
         false
     ) as changed,
     -- crawlers that note the change after the fetch date it later
-    case when before is null then least(last_change, t) end as last_modified,
-    file,
-    row
+    case when before is null then least(last_change, t) end as last_modified
 from pairs
-where file is not null
+where in_log
 
 union all by name
 select url, t, status, file, row, reason, given
