@@ -4,7 +4,6 @@ Formats and columns, the meaning of each row, bad input, independence of order,
 files and batches, bounded memory.
 """
 
-import gzip
 import itertools
 import re
 import subprocess
@@ -256,20 +255,6 @@ def test_files_without_a_usable_row(tmp_path, text, rule):
     with pytest.raises(ValueError, match=re.escape(rule)) as error:
         read(path)
     assert str(path) in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("log.csv.gz", gzip.compress(HEADER.encode(), mtime=0)[:12]),
-        ("log.parquet", b"PAR1 and no more"),
-        ("log.parquet", HEADER.encode()),
-    ],
-)
-def test_what_cannot_be_read_at_all(tmp_path, name, content):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(ValueError, match=rf"{name} cannot be read: "):
-        read(tmp_path / name)
 
 
 @pytest.mark.parametrize("memory", ["much", "1 parsec"])

@@ -130,6 +130,8 @@ def test_a_table_is_known_by_the_names_in_its_first_line(tmp_path, name, delimit
         ("log.csv", f"url,time,{'x' * 200_000}\n".encode(), "131,072 each, got field"),
         ("log.csv", b"x" * 2_000_000, "names of at most 1,048,576 characters in its"),
         ("log.csv.gz", NO_GZIP, "no sound gzip member at byte 0"),
+        ("log.parquet", b"PAR1 and no more", "log.parquet cannot be read: "),
+        ("log.parquet", HEADER.encode(), "log.parquet cannot be read: "),
     ],
 )
 def test_what_is_no_log_is_refused(tmp_path, name, content, rule):

@@ -62,10 +62,6 @@ create table change (
     given varchar
 );
 
--- What `find_suspects.sql` finds in the fetches.
-create table shared_body (host varchar, n_urls bigint);
-create table dated_now (host varchar);
-
 -- One row for each page of the logs before, as `state.compress` writes it.
 create table state (
     url varchar,
@@ -159,16 +155,16 @@ create macro unit_of(number) as
 create macro parse_number(number) as
     try_cast(round(number * unit_of(number)) as bigint);
 
--- A number, perhaps with a decimal comma.
-create macro number_of(text) as try_cast(replace(text, ',', '.') as double);
-
 -- Whether a number with an exponent has fewer than ten digits, as spreadsheets write
 -- times: 1.79E+12 may be any time of four months. The last of ten is worth a second.
 create macro lost_digits(text) as
     regexp_full_match(text, '(?i)\+?[0.,]*(\d[.,]?){0,9}e\+?0?\d\d?');
 
+-- A number, perhaps with a decimal comma.
 create macro parse_decimal(text) as
-    case when not lost_digits(text) then parse_number(number_of(text)) end;
+    case when not lost_digits(text)
+        then parse_number(try_cast(replace(text, ',', '.') as double))
+    end;
 
 -- The number of a key in a line of JSON as it stands there, if DuckDB has written it
 -- without its exponent.
