@@ -32,6 +32,7 @@ COLUMNS = {
     "states": ("url", "last_fetch", "last_change", "status"),
     "changes": ("url", "start", "stop", "time"),
     "observations": ("url", "start", "time", "changed", "last_modified"),
+    "captures": ("f",),  # for the query of `captures.query`
 }
 
 
@@ -52,10 +53,11 @@ class Format:
         From the first bytes of a file, unpacked, and its path, whether it is
         of this format.
     query : str, optional
-        A SELECT of the columns of the kind, from the file of `read_from`.
+        A SELECT of the columns of the kind, from the file of `read_from`; or, if
+        there is a reader too, from its captures, ``records``.
     read : callable, optional
-        In place of the query: from path and ``as_of``, the time at which the
-        file was downloaded, an iterator of `pyarrow.RecordBatch`.
+        From path and ``as_of``, the time at which the file was downloaded, an
+        iterator of rows, dicts by the names of the columns.
     in_utf8 : bool
         Whether the query reads lines that must be in UTF-8.
     checks_itself : bool

@@ -20,7 +20,7 @@ from datetime import timedelta
 from itertools import pairwise
 
 from recrawl.log.formats.base import Format
-from recrawl.log.formats.records import batches, in_order, moments
+from recrawl.log.formats.records import in_order, moments
 
 __all__ = ["FORMATS"]
 
@@ -31,12 +31,9 @@ _NO_LINE = "that are no line of a history, or out of its order"
 _ALL = "url-watches.json"  # of all pages, before version 0.53
 
 
-def _read(path, as_of):
-    return batches(_rows(list(_watches(path))), "observations")
-
-
-def _rows(watches):
+def _rows(path, as_of):
     """Rows of all pages, in the order of their folders."""
+    watches = list(_watches(path))
     urls = Counter(str(watch.get("url")) for watch, _ in watches)
     read = moments(
         text
@@ -177,7 +174,7 @@ FORMATS = (
             or path.name == _ALL
             or (path / _ALL).is_file()
         ),
-        read=_read,
+        read=_rows,
         checks_itself=True,
     ),
 )

@@ -17,7 +17,7 @@ from urllib.parse import urljoin
 
 from recrawl.log.formats.base import Format
 from recrawl.log.formats.markup import document, root
-from recrawl.log.formats.records import LOST, batches, downloaded, in_order, moments
+from recrawl.log.formats.records import LOST, downloaded, in_order, moments
 
 __all__ = ["FORMATS"]
 
@@ -26,12 +26,9 @@ _DATES = "pubdate", "published", "issued", *_UPDATED, "created"
 _NAMES = "link", "guid", "id", "title"  # of an item, in messages
 
 
-def _read(path, as_of):
-    return batches(_rows(path, downloaded(path, as_of)), "changes")
-
-
 def _rows(path, as_of):
     """Rows of a feed, one for each item."""
+    as_of = downloaded(path, as_of)
     head, entries, fault = document(path, ("item", "entry"))
     url = _page(head)
     if fault:
@@ -110,6 +107,6 @@ FORMATS = (
         "a feed, RSS or Atom",
         "changes",
         lambda head, path: root(head) in ("rss", "feed", "RDF"),
-        read=_read,
+        read=_rows,
     ),
 )

@@ -13,6 +13,7 @@ from recrawl.log.database import assign, first_line, run, sql
 from recrawl.log.formats import tables
 from recrawl.log.formats.base import Format, read_from
 from recrawl.log.formats.checking import Utf8, mended
+from recrawl.log.formats.records import batches
 from recrawl.log.formats.source import Source
 from recrawl.log.tally import FAILED, Tally
 
@@ -111,9 +112,11 @@ def _insert(connection, number, file, format, source):
     """Insert what a format's query or reader gives, as the view ``found``."""
     if format.read is None:
         read_from(connection, file)
-        connection.execute(f"create or replace temp view found as {format.query}")
     else:
-        connection.execute("drop view if exists found")
-        connection.register("found", format.read(file, source.as_of))
+        kind = "captures" if format.query else format.kind
+        rows = format.read(file, source.as_of)
+        connection.register("records", batches(rows, kind))
+    query = format.query or "from records"
+    connection.execute(f"create or replace temp view found as {query}")
     given = {"failed": FAILED} if format.kind in ("fetches", "states") else {}
     run(connection, sql(f"insert_{format.kind}"), file.name, file=number, **given)

@@ -25,7 +25,7 @@ from collections import deque
 
 from recrawl.log.formats.base import Format, is_packed, members
 from recrawl.log.formats.captures import CUT, CUT_PREFIX, EMPTY, OTHER_METHOD, WHOLE
-from recrawl.log.formats.records import LOST, batches
+from recrawl.log.formats.records import LOST
 
 __all__ = ["FORMATS"]
 
@@ -53,11 +53,7 @@ _KEPT = {
 }
 
 
-def _read(path, as_of):
-    return batches(_rows(path), "fetches")
-
-
-def _rows(path):
+def _rows(path, as_of):
     """Rows of the records of fetches, and of what is damaged among them."""
     waiting, others = deque(), {}
     with open(path, "rb") as file:
@@ -263,7 +259,7 @@ FORMATS = (
         "a WARC file",
         "fetches",
         lambda head, path: head.startswith(b"WARC/"),
-        read=_read,
+        read=_rows,
         checks_itself=True,
     ),
 )

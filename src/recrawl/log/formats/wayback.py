@@ -16,11 +16,9 @@ so that captures of one page stay together.
 import json
 import re
 
-import pyarrow as pa
-
 from recrawl.log.formats import captures
 from recrawl.log.formats.base import Format, unpacked
-from recrawl.log.formats.records import LONGEST, groups, macros
+from recrawl.log.formats.records import LONGEST
 
 __all__ = ["FORMATS"]
 
@@ -36,23 +34,12 @@ _BEGINS = re.compile(
 _BETWEEN = b"[], \t\r\n\xef\xbb\xbf"
 _FIELDS = ("urlkey", "timestamp", "original", "mimetype", "statuscode", "digest",
            "method", "truncated", "status", "status_code")  # fmt: skip
-_SCHEMA = pa.schema(
-    [("row", pa.int64()), ("given", pa.string()), ("f", pa.list_(pa.string()))]
-)
 
 
-def _read(path, as_of):
-    rows = groups(_captures(_arrays(path)))
-    batches = (pa.RecordBatch.from_pylist(some, _SCHEMA) for some in rows)
-    cursor = macros()
-    cursor.register("answer", pa.RecordBatchReader.from_batches(_SCHEMA, batches))
-    return cursor.sql(captures.query("from answer")).to_arrow_reader()
-
-
-def _captures(arrays):
+def _captures(path, as_of):
     """Row, text and fields of each array but those of the names."""
     names = None
-    for row, text in enumerate(arrays, 1):
+    for row, text in enumerate(_arrays(path), 1):
         texts = _texts(text)
         # without the names, and the empty row and the key where the list goes on
         if texts is not None and len(texts) < 2:
@@ -112,6 +99,7 @@ FORMATS = (
         "an answer of the Wayback CDX server in JSON",
         "fetches",
         lambda head, path: bool(_BEGINS.match(head)),
-        read=_read,
+        captures.query("from records"),
+        _captures,
     ),
 )
