@@ -22,6 +22,7 @@ import os
 import re
 import zlib
 from collections import deque
+from itertools import islice
 
 from recrawl.log.formats.base import Format, is_packed, members
 from recrawl.log.formats.captures import CUT, CUT_PREFIX, EMPTY, OTHER_METHOD, WHOLE
@@ -31,7 +32,7 @@ __all__ = ["FORMATS"]
 
 _BLOCK = 1 << 16  # bytes that are read at a time
 _LONGEST_HEAD = 1 << 16  # bytes of the head of a record, and of that of HTTP in it
-_LENGTH = re.compile(r"\d{1,15}")  # of a record: below a million gigabytes
+_LENGTH = re.compile(r"\d{1,12}")  # of a record: below a terabyte
 _ENOUGH = 2000  # packed bytes that hold the first of a record
 _APART = 1000  # records between a request and its answer, at most
 _MOST_IDS = 10 * _APART  # of requests other than GET
@@ -39,18 +40,6 @@ _HELD = 100  # records of a gzip member that is not checked yet
 _STATUS = re.compile(rb"HTTP/\S+ +(\d{3})\b")
 _OTHER = re.compile(rb"(?!GET )[A-Z]+ ")
 _IDS = ("warc-record-id", "warc-concurrent-to")
-_KEPT = {
-    *_IDS,
-    "content-length",
-    "warc-date",
-    "warc-payload-digest",
-    "warc-profile",
-    "warc-target-uri",
-    "warc-truncated",
-    "warc-type",
-    "etag",
-    "last-modified",
-}
 
 
 def _rows(path, as_of):
@@ -59,8 +48,7 @@ def _rows(path, as_of):
     with open(path, "rb") as file:
         records = _members(file) if is_packed(path) else _records(file)
         for number, (head, http) in enumerate(records, 1):
-            ids = {hash(value) for name, value in head if name in _IDS}
-            head = dict(head)
+            ids = head.pop("ids", set())
             kind = head.get("warc-type")
             if kind == "request" and _OTHER.match(http):
                 others |= dict.fromkeys(ids)
@@ -68,7 +56,7 @@ def _rows(path, as_of):
                     del others[next(iter(others))]
             elif kind in ("response", "revisit"):
                 waiting.append((ids, {"row": number} | _fetch(head, http)))
-            elif kind == "damaged":
+            elif "reason" in head:
                 given = f"{path.name}, record {number}: {head['given']}"
                 waiting.append((ids, head | {"row": number, "given": given}))
             if len(waiting) > _APART:
@@ -79,7 +67,6 @@ def _rows(path, as_of):
 
 def _judged(ids, row, others):
     """The row of a record, with the reason if its request was no GET."""
-    row.setdefault("given", f"{row.get('time')} {row.get('url')}")
     return row | {"reason": OTHER_METHOD} if ids & others.keys() else row
 
 
@@ -95,11 +82,12 @@ def _members(file):
                 held = []
                 for record in _records(stream):
                     held.append(record)
-                    if len(held) < _HELD:
-                        continue
-                    checked = checked or _check(file.name, start)
-                    yield from held
-                    held = []
+                    if len(held) == _HELD and not checked:
+                        _check(file.name, start)
+                        checked = True
+                    if checked:
+                        yield from held
+                        held = []
         except zlib.error as error:
             held, damage = [], error
         except EOFError as error:  # what is whole before the end is used
@@ -113,10 +101,7 @@ def _members(file):
 def _check(path, start):
     """Read a gzip member of many records, an error in which is raised, to its end."""
     with open(path, "rb") as file, contextlib.suppress(EOFError):
-        _, stream = next(members(file, start))
-        while stream.read1(_BLOCK):
-            pass
-    return True
+        list(islice(members(file, start), 2))
 
 
 def _next_member(file, start):
@@ -132,8 +117,7 @@ def _next_member(file, start):
 
 def _damaged(why, last):
     """What stands for a record that cannot be read."""
-    reason = LOST if last else "damaged records"
-    return [("warc-type", "damaged"), ("reason", reason), ("given", str(why))], b""
+    return {"reason": LOST if last else "damaged records", "given": str(why)}, b""
 
 
 def _records(stream):
@@ -144,21 +128,22 @@ def _records(stream):
     """
     body, line = 0, stream.readline(_BLOCK)
     while line:
-        damage = None
+        damage = ""
         if line.startswith(b"WARC/"):
             head = _lines(stream)
             body = stream.tell() if stream.seekable() else 0
-            length = dict(head or ()).get("content-length", "")
-            if head is None:
-                damage = f"its head must have at most {_LONGEST_HEAD:,} bytes"
-            elif not _LENGTH.fullmatch(length):
-                damage = f"its Content-Length must be a number, got {length!r}"
-            else:
+            length = head.get("content-length", "")
+            if _LENGTH.fullmatch(length):
                 http = stream.read(min(int(length), _LONGEST_HEAD))
                 if _skip(stream, int(length) - len(http)):
                     yield head, http
                 else:
                     damage = "it is not whole"
+            else:
+                damage = (
+                    f"its head must have at most {_LONGEST_HEAD:,} bytes, and a number "
+                    f"as its Content-Length, got {length!r}"
+                )
         elif line.strip():
             damage = "it does not begin behind the one before"
         if damage and stream.seekable():
@@ -184,30 +169,30 @@ def _next_record(stream):
 
 
 def _lines(stream):
-    """The lines before an empty one that are needed; None if these are too long.
+    """Values of the lines before an empty one, by their names in small letters.
 
-    Each is its name, in small letters, and its value.
+    Those that identify a record are a set, "ids". Nothing is kept of lines that are
+    too long together.
     """
-    found, n_bytes = [], 0
+    found, ids, n_bytes = {}, set(), 0
     while line := stream.readline(_BLOCK).decode("utf-8", "replace").strip():
         n_bytes += len(line)
         if n_bytes > _LONGEST_HEAD:
-            return None
+            return {}
         name, _, value = line.partition(":")
         name = name.lower().strip()
-        if name in _KEPT:
-            found.append((name, value.strip()))
-    return found
+        if name in _IDS:
+            ids.add(hash(value.strip()))
+        else:
+            found[name] = value.strip()
+    return found | {"ids": ids}
 
 
 def _skip(stream, n_bytes):
     """Go on by a number of bytes; whether there are as many."""
-    if stream.seekable():
-        end = stream.tell() + n_bytes
-        whole = end <= os.fstat(stream.fileno()).st_size
-        if whole:
-            stream.seek(end)
-        return whole
+    if stream.seekable() and n_bytes:
+        stream.seek(n_bytes - 1, os.SEEK_CUR)
+        n_bytes = 1
     while n_bytes and (block := stream.read(min(n_bytes, _BLOCK))):
         n_bytes -= len(block)
     return n_bytes == 0
@@ -217,22 +202,19 @@ def _fetch(head, http):
     """What one record tells of a fetch."""
     lines = io.BytesIO(http)
     found = _STATUS.match(lines.readline())
-    status, answer = int(found[1]) if found else None, dict(_lines(lines))
+    status = int(found[1]) if found else None
+    answer = _lines(lines)
     revisit = head["warc-type"] == "revisit"
     url, date = head.get("warc-target-uri", "").strip("<>"), head.get("warc-date", "")
-    digest = head.get("warc-payload-digest")
-    value = (digest or "").rpartition(":")[2].upper().rstrip("=")
+    digest = head.get("warc-payload-digest", "")
+    value = digest.rpartition(":")[2].upper().rstrip("=")
     # of a revisit, the record is cut, and not the body that it stands for
     cut = "" if revisit else head.get("warc-truncated", "").lower()
     # whatever its profile, a revisit with a digest is compared like others, and one
     # without is an answer that nothing changed
-    profile = head.get("warc-profile", "")
-    same = status == 304 or (
-        revisit and ("server-not-modified" in profile or not value or value in EMPTY)
-    )
-    if same:  # a digest of the body of a 304 is that of no body
-        digest = None
-    elif digest and cut not in WHOLE:
+    server_said = "server-not-modified" in head.get("warc-profile", "")
+    same = status == 304 or (revisit and (server_said or value in ("", *EMPTY)))
+    if cut not in WHOLE:
         digest = CUT_PREFIX + digest
     reason = None
     if not url.lower().startswith(("http://", "https://")):
@@ -242,10 +224,12 @@ def _fetch(head, http):
     elif cut not in (*WHOLE, "length"):
         reason = CUT
     return {
+        "given": f"{date} {url}",
         "url": url,
         "time": date,
         "status": status,
-        "digest": digest,
+        # that of the body of a 304 is that of no body
+        "digest": digest if value and not same else None,
         "etag": answer.get("etag"),
         "last_modified": answer.get("last-modified"),
         "same": same or None,
