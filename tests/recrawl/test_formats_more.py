@@ -37,13 +37,18 @@ def rows(path, as_of=AS_OF):
     """Rows that the reader of a file gives, as dicts without the nulls."""
     path = Path(path)
     format = recognise(path)
-    if format.read is not None:
-        found = batches(format.read(path, as_of), format.kind).read_all().to_pylist()
-    else:
+    found = batches(
+        format.read(path, as_of), "captures" if format.query else format.kind
+    )
+    if format.query:
         with database("200MiB") as (connection, _):
             connection.execute(sql("tables"))
-            query = format.query.replace("$file", f"'{path}'")
-            found = connection.sql(query).to_arrow_table().to_pylist()
+            connection.register("records", found)
+            found = connection.sql(format.query).to_arrow_reader()
+            found = found.read_all()
+    else:
+        found = found.read_all()
+    found = found.to_pylist()
     return [{k: v for k, v in row.items() if v is not None} for row in found]
 
 
@@ -232,7 +237,9 @@ def test_time_does_not_grow_as_the_square_of_what_has_no_end(tmp_path, begin, un
         "import sys; from pathlib import Path; "
         "from recrawl.log.formats import recognise; "
     )
-    code += "f = recognise(p := Path(sys.argv[1])); f and sum(1 for _ in f.read(p, None))"
+    code += (
+        "f = recognise(p := Path(sys.argv[1])); f and sum(1 for _ in f.read(p, None))"
+    )
     subprocess.run([sys.executable, "-c", code, path], check=True, timeout=60)
 
 

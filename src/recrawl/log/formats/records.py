@@ -35,14 +35,15 @@ TOO_LONG = f"of more than {LONGEST:,} bytes"
 _ROWS = 50_000  # in a batch: some 20 MB of rows as Python objects
 _MOST = 4_000_000  # in the texts of a batch, as soon as which it is full
 _SHOWN = 1000  # characters of a row as it stands; messages show fewer
-_TIMES = {"time", "start", "stop", "last_modified"}
 _TYPES = {
     "f": pa.list_(pa.string()),
     "status": pa.int32(),
     "row": pa.int64(),
     "same": pa.bool_(),
     "changed": pa.bool_(),
-    **dict.fromkeys(_TIMES, pa.timestamp("us", "UTC")),
+    **dict.fromkeys(
+        ("time", "start", "stop", "last_modified"), pa.timestamp("us", "UTC")
+    ),
 }
 
 
@@ -52,7 +53,7 @@ def batches(rows: Iterable[dict[str, Any]], kind: str) -> pa.RecordBatchReader:
     Parameters
     ----------
     rows : iterable of dict
-        By column, `given` among them; what is missing is null. Times may be texts.
+        By column, `given` among them; what is missing is null.
     kind : str
         A key of `base.COLUMNS`.
 
@@ -80,23 +81,9 @@ def _groups(rows):
         n_characters += sum(len(v) for v in row.values() if isinstance(v, str))
         row["given"] = row["given"][:_SHOWN]
         if len(some) == _ROWS or n_characters > _MOST:
-            yield _with_times(some)
+            yield some
             some, n_characters = [], 0
-    yield _with_times(some)
-
-
-def _with_times(rows):
-    """The same rows with times in place of texts of times."""
-    texts = [
-        (row, name, row[name])
-        for row in rows
-        for name in _TIMES & row.keys()
-        if isinstance(row[name], str)
-    ]
-    known = moments(text for *_, text in texts) if texts else {}
-    for row, name, text in texts:
-        row[name] = known.get(text)
-    return rows
+    yield some
 
 
 def downloaded(path: PathLike, as_of: Any) -> Any:

@@ -24,8 +24,8 @@ import zlib
 from collections import deque
 from itertools import islice
 
+from recrawl.log.formats import captures
 from recrawl.log.formats.base import Format, is_packed, members
-from recrawl.log.formats.captures import CUT, CUT_PREFIX, EMPTY, OTHER_METHOD, WHOLE
 from recrawl.log.formats.records import LOST
 
 __all__ = ["FORMATS"]
@@ -40,34 +40,59 @@ _HELD = 100  # records of a gzip member that is not checked yet
 _STATUS = re.compile(rb"HTTP/\S+ +(\d{3})\b")
 _OTHER = re.compile(rb"(?!GET )[A-Z]+ ")
 _IDS = ("warc-record-id", "warc-concurrent-to")
+# What a capture has, in the order of `captures`; names of the lines are from the
+# head of the record, except ETag and Last-Modified.
+_FIELDS = ("", "warc-date", "warc-target-uri", "warc-type", "status",
+           "warc-payload-digest", "method", "warc-truncated", "", "",
+           "etag", "last-modified", "warc-profile", "damage")  # fmt: skip
 
 
-def _rows(path, as_of):
-    """Rows of the records of fetches, and of what is damaged among them."""
+def _captures(path, as_of):
+    """Captures of the records of fetches, and what is damaged among them."""
     waiting, others = deque(), {}
     with open(path, "rb") as file:
         records = _members(file) if is_packed(path) else _records(file)
         for number, (head, http) in enumerate(records, 1):
-            ids = head.pop("ids", set())
             kind = head.get("warc-type")
             if kind == "request" and _OTHER.match(http):
-                others |= dict.fromkeys(ids)
+                others |= dict.fromkeys(head["ids"])
                 while len(others) > _MOST_IDS:
                     del others[next(iter(others))]
             elif kind in ("response", "revisit"):
-                waiting.append((ids, {"row": number} | _fetch(head, http)))
-            elif "reason" in head:
-                given = f"{path.name}, record {number}: {head['given']}"
-                waiting.append((ids, head | {"row": number, "given": given}))
+                given = f"{head.get('warc-date')} {head.get('warc-target-uri')}"
+                waiting.append(_capture(number, given, head | _answer(http)))
+            elif "damage" in head:
+                given = f"{path.name}, record {number}: {head['why']}"
+                waiting.append(_capture(number, given, head))
             if len(waiting) > _APART:
                 yield _judged(*waiting.popleft(), others)
-    for ids, row in waiting:
-        yield _judged(ids, row, others)
+    for each in waiting:
+        yield _judged(*each, others)
+
+
+def _capture(number, given, head):
+    """What identifies a record, and its row."""
+    f = [head.get(name) for name in _FIELDS]
+    return head["ids"], {"row": number, "given": given, "f": f}
 
 
 def _judged(ids, row, others):
-    """The row of a record, with the reason if its request was no GET."""
-    return row | {"reason": OTHER_METHOD} if ids & others.keys() else row
+    """The row of a record, with a method if its request was no GET."""
+    if ids & others.keys():
+        row["f"][_FIELDS.index("method")] = "other"
+    return row
+
+
+def _answer(http):
+    """What the head of HTTP tells of a fetch."""
+    lines = io.BytesIO(http)
+    found = _STATUS.match(lines.readline())
+    answer = _lines(lines)
+    return {
+        "status": found[1].decode() if found else "no answer of a web server",
+        "etag": answer.get("etag"),
+        "last-modified": answer.get("last-modified"),
+    }
 
 
 def _members(file):
@@ -117,7 +142,8 @@ def _next_member(file, start):
 
 def _damaged(why, last):
     """What stands for a record that cannot be read."""
-    return {"reason": LOST if last else "damaged records", "given": str(why)}, b""
+    damage = LOST if last else "damaged records"
+    return {"ids": set(), "damage": damage, "why": why}, b""
 
 
 def _records(stream):
@@ -198,52 +224,14 @@ def _skip(stream, n_bytes):
     return n_bytes == 0
 
 
-def _fetch(head, http):
-    """What one record tells of a fetch."""
-    lines = io.BytesIO(http)
-    found = _STATUS.match(lines.readline())
-    status = int(found[1]) if found else None
-    answer = _lines(lines)
-    revisit = head["warc-type"] == "revisit"
-    url, date = head.get("warc-target-uri", "").strip("<>"), head.get("warc-date", "")
-    digest = head.get("warc-payload-digest", "")
-    value = digest.rpartition(":")[2].upper().rstrip("=")
-    # of a revisit, the record is cut, and not the body that it stands for
-    cut = "" if revisit else head.get("warc-truncated", "").lower()
-    # whatever its profile, a revisit with a digest is compared like others, and one
-    # without is an answer that nothing changed
-    server_said = "server-not-modified" in head.get("warc-profile", "")
-    same = status == 304 or (revisit and (server_said or value in ("", *EMPTY)))
-    if cut not in WHOLE:
-        digest = CUT_PREFIX + digest
-    reason = None
-    if not url.lower().startswith(("http://", "https://")):
-        reason = "that are no web page (dns:, whois:)"
-    elif not revisit and status is None:
-        reason = "without the answer of a web server"
-    elif cut not in (*WHOLE, "length"):
-        reason = CUT
-    return {
-        "given": f"{date} {url}",
-        "url": url,
-        "time": date,
-        "status": status,
-        # that of the body of a 304 is that of no body
-        "digest": digest if value and not same else None,
-        "etag": answer.get("etag"),
-        "last_modified": answer.get("last-modified"),
-        "same": same or None,
-        "reason": reason,
-    }
-
-
 FORMATS = (
     Format(
         "warc",
         "a WARC file",
         "fetches",
         lambda head, path: head.startswith(b"WARC/"),
-        read=_rows,
+        captures.query("from records", as_written=True),
+        _captures,
         checks_itself=True,
     ),
 )
