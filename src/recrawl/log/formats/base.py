@@ -171,25 +171,20 @@ class _Member(io.RawIOBase):
     """A gzip member, unpacked; checksum and length are compared at its end."""
 
     def __init__(self, file):
-        self._file, self._inflate = file, zlib.decompressobj(wbits=31)
+        self.file, self.inflate = file, zlib.decompressobj(wbits=31)
 
     def readable(self):
         return True
 
     def readinto(self, out):
         block = b""
-        while not block and not self._inflate.eof:
-            data = self._inflate.unconsumed_tail or self._file.read(_BLOCK)
+        while not block and not self.inflate.eof:
+            data = self.inflate.unconsumed_tail or self.file.read(_BLOCK)
             if not data:
                 raise EOFError("the file ends inside of a gzip member")
-            block = self._inflate.decompress(data, len(out))
+            block = self.inflate.decompress(data, len(out))
         out[: len(block)] = block
         return len(block)
-
-    @property
-    def n_behind(self):
-        """Bytes that were read of what follows the member."""
-        return len(self._inflate.unused_data)
 
 
 def members(file: Any, start: int = 0) -> Iterator[tuple[int, Any]]:
@@ -230,4 +225,4 @@ def members(file: Any, start: int = 0) -> Iterator[tuple[int, Any]]:
         yield start, stream
         while stream.read1(_BLOCK):
             pass
-        start = file.seek(file.tell() - member.n_behind)
+        start = file.seek(file.tell() - len(member.inflate.unused_data))

@@ -7,8 +7,8 @@ one line that is not in UTF-8 or too long. `mended` finds such places in one pas
 over the file, and writes a copy without them, if there are any. It holds a few
 lines at a time.
 
-What goes on for longer than any row is refused at once, with its line: nothing
-tells where a row begins again.
+A value in quotes that goes on for more lines than any row is refused at once, with
+its line: nothing tells where a row begins again.
 
 A member whose checksum is wrong is left out as a whole, and with it all that
 follows, for nothing tells which of its bytes are right. A member that is cut
@@ -17,6 +17,7 @@ off has no checksum; its whole lines are used.
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 import zlib
@@ -34,7 +35,6 @@ __all__ = ["SHOWN", "Quotes", "Utf8", "mended"]
 _BLOCK = 1 << 18  # bytes that are looked at at a time
 _LONGEST = 2_000_000  # bytes of a row, as in DuckDB's reader
 _MOST_LINES = 1000  # of a row; behind a quote that is open for longer, none is found
-_ENDLESS = 100_000_000  # bytes of a line that make a file no text of lines
 _TIME_DIGITS = 4  # the fewest of a time in any form
 #: Bytes of a line in a message.
 SHOWN = 80
@@ -236,8 +236,8 @@ def mended(
     Raises
     ------
     ValueError
-        A gzip file that is damaged from its beginning on; a line, or a value in
-        quotes, that does not end within the limits.
+        A gzip file that is damaged from its beginning on; a value in quotes that
+        does not end within the limits.
 
     Examples
     --------
@@ -257,7 +257,7 @@ def mended(
     if check is None and not is_packed(file):
         return file
     content = _Content(file)
-    groups = content if check is None else _whole_lines(content, file, _LONGEST)
+    groups = content if check is None else _whole_lines(content, _LONGEST)
     n_faulty = sum(
         check is not None and (len(lines) > _LONGEST or check.is_faulty(lines))
         for lines in groups
@@ -266,8 +266,8 @@ def mended(
         return file
     target = Path(folder, file.name)
     # what is not read by lines may be a single one
-    longest = _LONGEST if check else _ENDLESS
-    groups = _whole_lines(content.sound(), file, longest)
+    longest = _LONGEST if check else math.inf
+    groups = _whole_lines(content.sound(), longest)
     lines = (line for some in groups for line in some.splitlines(keepends=True))
     rows = check.rows(lines) if check else ((line, 1, "") for line in lines)
     with open(target, "wb") as out:
@@ -313,23 +313,17 @@ class _Content:
             left -= min(left, len(block))
 
 
-def _whole_lines(blocks, path, longest):
+def _whole_lines(blocks, longest):
     """Some whole lines at a time; of one that is too long, a part that is too long."""
-    parts, size, n_lines = [], 0, 0
+    parts, size = [], 0
     for block in blocks:
         end = block.rfind(b"\n") + 1 or block.rfind(b"\r") + 1
         if end:
             yield b"".join([*parts, block[:end]])
-            n_lines += block.count(b"\n")
-            parts, size, block = [], 0, block[end:]
+            parts, size = [], 0
         if size <= longest:
-            parts.append(block)
-        size += len(block)
-        if size > _ENDLESS:
-            raise ValueError(
-                f"{path} line {n_lines + 1:,}: a line must have at most {_ENDLESS:,} "
-                f"bytes, got more: {b''.join(parts)[:SHOWN]!r}"
-            )
+            parts.append(block[end:])
+            size += len(block) - end
     yield b"".join(parts)
 
 

@@ -102,7 +102,7 @@ def _mended(file, format, source, folder, number, tally):
     """The file, or a copy without what is damaged."""
     if format.checks_itself:
         return file
-    check = Utf8() if format.query and format.in_utf8 else None
+    check = Utf8() if format.read is None and format.in_utf8 else None
     if format.kind == "table":
         check = tables.check(file, source.columns, format.name)
     return mended(file, folder, check, number, tally)

@@ -24,7 +24,7 @@ _ENDS = {b"<!--": b"-->", b"<![CDATA[": b"]]>"}
 # What may precede the root: comments, processing instructions, a document type. None
 # is looked at twice (*+), so that the time is linear where one has no end.
 _ROOT = re.compile(
-    rb"(?>\s*(?:<!--.*?-->|<\?.*?\?>|<![^>\[]*+(?:\[.*?\]\s*)?>))*+"
+    rb"(?:\xef\xbb\xbf)?(?>\s*(?:<!--.*?-->|<\?.*?\?>|<![^>\[]*+(?:\[.*?\]\s*)?>))*+"
     rb"\s*<([\w.-]+:)?([\w.-]+)",
     re.DOTALL,
 )
@@ -54,7 +54,7 @@ def root(head: bytes) -> str:
     >>> root(b"<?xml version='1.0'?><!-- <a> --><rss version='2.0'>")
     'rss'
     """
-    found = _ROOT.match(head.removeprefix(b"\xef\xbb\xbf"))
+    found = _ROOT.match(head)
     return found[2].decode() if found else ""
 
 
@@ -93,7 +93,7 @@ def document(
     """
     with unpacked(path) as file:
         data = file.read(_LARGEST + 1)
-    found = _ROOT.match(data.removeprefix(b"\xef\xbb\xbf"))
+    found = _ROOT.match(data)
     prefix, name = found.groups(b"") if found else (b"", b"")
     # entries of RSS 1.0 lack the prefix of their root
     prefix = b"" if name == b"RDF" else prefix

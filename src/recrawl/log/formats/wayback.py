@@ -39,7 +39,8 @@ _FIELDS = ("urlkey", "timestamp", "original", "mimetype", "statuscode", "digest"
 def _captures(path, as_of):
     """Row, text and fields of each array but those of the names."""
     names = None
-    for row, text in enumerate(_arrays(path), 1):
+    some = (text for text in _arrays(path) if text.strip(_BETWEEN))
+    for row, text in enumerate(some, 1):
         texts = _texts(text)
         # without the names, and the empty row and the key where the list goes on
         if texts is not None and len(texts) < 2:
@@ -71,19 +72,13 @@ def _arrays(path):
         while block := file.read(_BLOCK):
             rest, end = rest + block, 0
             for found in _ARRAY.finditer(rest):
-                yield from _junk(rest[end : found.start()])
-                yield found[0]
+                yield from (rest[end : found.start()], found[0])
                 end = found.end()
             rest = rest[end:]
             if len(rest) > LONGEST:
-                yield from _junk(rest)
+                yield rest
                 rest = b""
-    yield from _junk(rest)
-
-
-def _junk(text):
-    """A text, if it is more than what stands between two arrays."""
-    return [text] if text.strip(_BETWEEN) else []
+    yield rest
 
 
 FORMATS = (
