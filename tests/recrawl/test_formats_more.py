@@ -26,6 +26,7 @@ AS_OF = datetime(2026, 10, 4, tzinfo=UTC)
 URL = "https://www.example.org/"
 # warcio does not close the temporary files in which it keeps bodies
 LEAKY = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+SITES_OWN = "whose lastmod is that of most pages, or of the download"
 CHUNKED = b"3\r\nabc\r\n0\r\n\r\n"
 
 
@@ -35,19 +36,15 @@ def time(text):
 
 def rows(path, as_of=AS_OF):
     """Rows that the reader of a file gives, as dicts without the nulls."""
-    path = Path(path)
     format = recognise(path)
-    found = batches(
-        format.read(path, as_of), "captures" if format.query else format.kind
-    )
     if format.query:
         with database("200MiB") as (connection, _):
             connection.execute(sql("tables"))
+            found = batches(format.read(path, as_of), "captures")
             connection.register("records", found)
-            found = connection.sql(format.query).to_arrow_reader()
-            found = found.read_all()
+            found = connection.sql(format.query).to_arrow_table()
     else:
-        found = found.read_all()
+        found = batches(format.read(path, as_of), format.kind).read_all()
     found = found.to_pylist()
     return [{k: v for k, v in row.items() if v is not None} for row in found]
 
@@ -144,34 +141,24 @@ def test_a_lastmod_stands_for_a_span_or_a_moment(tmp_path, text, first, last):
         assert [(row["start"], row["changed"]) for row in rest] == [(time(last), False)]
 
 
-def test_what_is_no_lastmod(tmp_path):
-    texts = ["yesterday", "2026-13", "0000-00-00", "0001-01-01T00:00:00", "9999"]
-    found = rows(write(tmp_path / "sitemap.xml", sitemap(*texts)))
-    assert [row["reason"] for row in found] == ["whose lastmod cannot be read"] * 5
+NO_LASTMOD = ["yesterday", "2026-13", "0000-00-00", "0001-01-01T00:00:00", "9999"]
 
 
 @pytest.mark.parametrize(
-    ("lastmods", "n_ignored"),
+    ("lastmods", "reason", "n"),
     [
-        (["2026-10-01"] * 4 + ["2026-09-01"] * 2, 4),
-        (["2026-10-01"] * 3 + ["2026-09-01"], 0),  # as many may be equal by chance
-        (["2026-10-03T23:59:30Z", "2026-10-03T23:59:58Z", "2026-09-01"], 2),
-        (["2026-10-03T23:59:30Z", "2026-09-01"], 0),
+        (NO_LASTMOD, "whose lastmod cannot be read", 5),
+        (["2026-10-04", "2027"], "whose lastmod is not before the download", 2),
+        # of the build, and of the download; three may be equal by chance
+        (["2026-10-01"] * 4 + ["2026-09-01"] * 2, SITES_OWN, 4),
+        (["2026-10-01"] * 3 + ["2026-09-01"], None, 0),
+        (["2026-10-03T23:59:30Z", "2026-10-03T23:59:58Z", "2026-09-01"], SITES_OWN, 2),
+        (["2026-10-03T23:59:30Z", "2026-09-01"], None, 0),
     ],
 )
-def test_lastmods_of_the_build_or_the_download_are_ignored(
-    lastmods, n_ignored, tmp_path
-):
+def test_lastmods_that_say_nothing(lastmods, reason, n, tmp_path):
     path = write(tmp_path / "sitemap.xml", sitemap(*lastmods))
-    reasons = [row["reason"] for row in rows(path) if "reason" in row]
-    assert len(reasons) == n_ignored
-    assert all("that of most pages" in reason for reason in reasons)
-
-
-def test_a_lastmod_after_the_download_is_left_out(tmp_path):
-    path = write(tmp_path / "sitemap.xml", sitemap("2026-10-04", "2027"))
-    reason = "whose lastmod is not before the download"
-    assert [row["reason"] for row in rows(path)] == [reason] * 2
+    assert [row["reason"] for row in rows(path) if "reason" in row] == [reason] * n
 
 
 def test_of_a_truncated_sitemap_what_lies_before_is_used(tmp_path):
@@ -195,15 +182,11 @@ def test_a_feed_that_is_cut_is_told(tmp_path, size, n_whole):
 
 
 def test_items_of_the_future_and_of_the_download_are_left_out(tmp_path):
-    path = tmp_path / "atom.xml"
     dates = "2026-10-04T00:00:00Z", "2027-01-01T00:00:00Z", "2026-10-01T00:00:00Z"
     entries = (f"<entry><id>{d}</id><updated>{d}</updated></entry>" for d in dates)
-    write(
-        path,
-        '<feed xmlns="http://www.w3.org/2005/Atom"><link href="https://a.example/"/>'
-        f"{''.join(entries)}</feed>",
-    )
-    now, later, row = rows(path)
+    head = '<feed xmlns="http://www.w3.org/2005/Atom"><link href="https://a.example/"/>'
+    text = f"{head}{''.join(entries)}</feed>"
+    now, later, row = rows(write(tmp_path / "atom.xml", text))
     assert now["reason"] == later["reason"] == "dated at the download or later"
     assert (row["start"], row["stop"]) == (time("2026-10-01T00:00"), AS_OF)
 
@@ -235,10 +218,8 @@ def test_time_does_not_grow_as_the_square_of_what_has_no_end(tmp_path, begin, un
     path = write(tmp_path / "sitemap.xml", begin + unit * (1_500_000 // len(unit)))
     code = (
         "import sys; from pathlib import Path; "
-        "from recrawl.log.formats import recognise; "
-    )
-    code += (
-        "f = recognise(p := Path(sys.argv[1])); f and sum(1 for _ in f.read(p, None))"
+        "from recrawl.log.formats import recognise; path = Path(sys.argv[1]); "
+        "format = recognise(path); format and list(format.read(path, None))"
     )
     subprocess.run([sys.executable, "-c", code, path], check=True, timeout=60)
 

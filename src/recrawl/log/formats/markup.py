@@ -16,7 +16,7 @@ from recrawl.log.formats.base import unpacked
 from recrawl.log.formats.records import LONGEST, TOO_LONG
 from recrawl.types import PathLike
 
-__all__ = ["Element", "document", "root"]
+__all__ = ["document", "root"]
 
 _LARGEST = 50 << 20  # bytes of a file, the most that the protocol of sitemaps allows
 _MOST = 200_000  # entries of a file; the protocol allows 50,000
@@ -30,10 +30,6 @@ _ROOT = re.compile(
 )
 # No entity but those of XML is ever replaced, whatever a document type declares.
 _NO_ENTITY = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[\da-fA-F]{1,6});)")
-
-#: Parent, name, text and attributes; names in small letters, without prefixes. The
-#: parent of the first element is empty.
-Element = tuple[str, str, str, dict[str, str]]
 
 
 def root(head: bytes) -> str:
@@ -60,7 +56,11 @@ def root(head: bytes) -> str:
 
 def document(
     path: PathLike, names: tuple[str, ...]
-) -> tuple[list[Element], Iterator[tuple[dict[str, str], str]], str]:
+) -> tuple[
+    list[tuple[str, str, str, dict[str, str]]],
+    Iterator[tuple[dict[str, str], str]],
+    str,
+]:
     """Read a sitemap or a feed.
 
     Parameters
@@ -72,8 +72,9 @@ def document(
 
     Returns
     -------
-    head : list of Element
-        What is closed before the first entry.
+    head : list of tuple
+        Of each element that is closed before the first entry the parent, or an empty
+        string, name, text and attributes; names in small letters, without prefixes.
     entries : iterator of tuple of dict and str
         The texts of an entry by the names of its elements, and why it cannot be
         read, or an empty string.

@@ -37,9 +37,7 @@ _MOST = 4_000_000  # in the texts of a batch, as soon as which it is full
 _SHOWN = 1000  # characters of a row as it stands; messages show fewer
 _TYPES = {
     "f": pa.list_(pa.string()),
-    "status": pa.int32(),
     "row": pa.int64(),
-    "same": pa.bool_(),
     "changed": pa.bool_(),
     **dict.fromkeys(
         ("time", "start", "stop", "last_modified"), pa.timestamp("us", "UTC")
@@ -64,7 +62,7 @@ def batches(rows: Iterable[dict[str, Any]], kind: str) -> pa.RecordBatchReader:
 
     Examples
     --------
-    >>> batches([{"row": 1, "given": "a 200"}], "fetches").read_all().num_rows
+    >>> batches([{"row": 1, "given": "a 200"}], "changes").read_all().num_rows
     1
     """
     columns = ("row", "given", *COLUMNS[kind], "reason")
