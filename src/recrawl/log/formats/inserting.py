@@ -80,7 +80,9 @@ def insert(
     whole = file
     try:
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            whole = _mended(file, format, source, scratch, number, tally)
+            if not format.checks_itself:
+                check = _check(file, format, source)
+                whole = mended(file, scratch, check, number, tally)
             if format.kind != "table":
                 _insert(connection, number, whole, format, source)
                 return
@@ -98,14 +100,11 @@ def insert(
         raise ValueError(f"{file} cannot be read: {why}") from None
 
 
-def _mended(file, format, source, folder, number, tally):
-    """The file, or a copy without what is damaged."""
-    if format.checks_itself:
-        return file
-    check = Utf8() if format.read is None and format.in_utf8 else None
+def _check(file, format, source):
+    """What is checked in each line of a file, or None."""
     if format.kind == "table":
-        check = tables.check(file, source.columns, format.name)
-    return mended(file, folder, check, number, tally)
+        return tables.check(file, source.columns, format.name)
+    return Utf8() if format.read is None and format.in_utf8 else None
 
 
 def _insert(connection, number, file, format, source):

@@ -56,11 +56,7 @@ def root(head: bytes) -> str:
 
 def document(
     path: PathLike, names: tuple[str, ...]
-) -> tuple[
-    list[tuple[str, str, str, dict[str, str]]],
-    Iterator[tuple[dict[str, str], str]],
-    str,
-]:
+) -> tuple[list[tuple], Iterator[tuple[dict[str, str], str]], str]:
     """Read a sitemap or a feed.
 
     Parameters
