@@ -43,9 +43,12 @@ def cdx(day, status=200, digest=A, mime="text/html", key="org,example)/page"):
     return f"{key} 202608{day:02}000000 {PAGE} {mime} {status} {digest} {rest}"
 
 
+def three_cdx(*middle, legend=LEGEND):
+    return legend + lines(cdx(1), *middle, cdx(3, digest=B))
+
+
 def cdx_revisit(status, digest=A, legend=LEGEND):
-    revisit = cdx(2, status, digest, "warc/revisit")
-    return legend + lines(cdx(1), revisit, cdx(3, digest=B))
+    return three_cdx(cdx(2, status, digest, "warc/revisit"), legend=legend)
 
 
 def cdxj(*captures, stamp="000000"):
@@ -83,6 +86,11 @@ def crawl_log(*middles, json_of="{}"):
     )
 
 
+def three_lines(note, value=A):
+    """A crawl.log whose second line has a note."""
+    return crawl_log((1, "- -", A, "-"), (2, "- -", value, note), (3, "- -", B, "-"))
+
+
 def truncated(kind):
     """The second of four fetches of a page is cut off, in each format that says so."""
     days = (1, A), (2, C), (3, A), (4, B)
@@ -108,8 +116,6 @@ def truncated(kind):
 
 
 WHOLE = [(PAGE, 1, "false"), (PAGE, 3, "false"), (PAGE, 4, "true")]
-
-
 MIMES = ["text/html -", " -", "text/html; charset=utf-8 #004"]
 
 
@@ -155,6 +161,13 @@ def warc(second, *more):
             record("response", 3, 9, **digest(B))]  # fmt: skip
 
 
+GET = record("response", 2, 2, **digest(A))
+
+
+def another(**headers):
+    return record("response", 2, 4, **digest(C), **headers)
+
+
 def warc_revisit(profile, value=A):
     headers = digest(value) if value else {}
     profile = f"http://netpreserve.org/warc/1.0/revisit/{profile}"
@@ -180,7 +193,7 @@ FETCHES = {
     # a revisit is a good fetch, whatever its status column holds
     **{f"cdx-revisit-{s}": (cdx_revisit(s), UNCHANGED) for s in ("0", "-1", "-", 200)},
     "cdx-revisit-404": (cdx_revisit(404), ENDS),
-    "cdx-failed-0": (LEGEND + lines(cdx(1), cdx(2, 0), cdx(3, digest=B)), ENDS),
+    "cdx-failed-0": (three_cdx(cdx(2, 0)), ENDS),
     "cdx-revisit-no-digest": (cdx_revisit("-", "-"), UNCHANGED),
     "cdx-revisit-of-nothing": (cdx_revisit("-", NOTHING), UNCHANGED),
     "cdx-revisit-changed": (cdx_revisit(0, C), CHANGED),
@@ -194,15 +207,13 @@ FETCHES = {
         ]
     },
     "crawl-log-not-modified": (
-        crawl_log((1, "- -", A, "-"), (2, "- -", NOTHING, "warcRevisit:notModified"),
-                  (3, "- -", B, "-")),
-        UNCHANGED,
+        three_lines("warcRevisit:notModified", NOTHING), UNCHANGED
     ),
     # files that were joined: each part has its own names
     "cdx-two-legends": (
-        LEGEND + lines(cdx(1), " CDX N b a m s c k",
-                       f"org,example)/page 20260802000000 {PAGE} text/html 200 {C} {A}",
-                       LEGEND.rstrip(), cdx(3, digest=B)),
+        three_cdx(" CDX N b a m s c k",
+                  f"org,example)/page 20260802000000 {PAGE} text/html 200 {C} {A}",
+                  LEGEND.rstrip()),
         UNCHANGED,
     ),
     # a status by another name, whose page is an error
@@ -236,7 +247,7 @@ FETCHES = {
         UNCHANGED,
     ),
     # a part of a page, and what is none
-    "cdx-206": (LEGEND + lines(cdx(1), cdx(2, 206, C), cdx(3, digest=B)), ENDS),
+    "cdx-206": (three_cdx(cdx(2, 206, C)), ENDS),
     "warc-206": (
         warc(record("response", 2, 2, http="HTTP/1.1 206 Part", **digest(C))), ENDS
     ),
@@ -246,11 +257,7 @@ FETCHES = {
                 for k, s, d in ((1, 200, A), (2, 206, C), (3, 200, B)))),
         ENDS,
     ),
-    "crawl-log-abort": (
-        crawl_log((1, "- -", A, "-"), (2, "- -", C, "midFetchAbort"),
-                  (3, "- -", B, "-")),
-        ENDS,
-    ),
+    "crawl-log-abort": (three_lines("midFetchAbort", C), ENDS),
     **{
         f"cdxj-truncated-{word}": (
             cdxj((1, {"digest": A}), (2, {"digest": A, "truncated": word}),
@@ -276,17 +283,14 @@ FETCHES = {
     "cdxj-key": (with_post(key="org,example)/page?__wb_method=post&q=1"), UNCHANGED),
     "cdxj-head": (with_post(method="HEAD"), UNCHANGED),
     "cdx-key": (
-        LEGEND + lines(
-            cdx(1), cdx(2), cdx(2, digest=C, key="org,example)/page?__wb_method=POST"),
-            cdx(3, digest=B)),
+        three_cdx(cdx(2), cdx(2, 200, C, key="org,example)/page?__wb_method=POST")),
         UNCHANGED,
     ),
     "warc-post-request-first": (warc_post("request", "response"), UNCHANGED),
     "warc-post-request-last": (warc_post("response", "request"), UNCHANGED),
     "warc-head": (warc_post("response", "request", "HEAD"), UNCHANGED),
     "crawl-log-post": (
-        crawl_log((1, "- -", A, "-"), (2, "- -", A, "-"), (3, "- -", B, "-"))
-        + crawl_log((2, "- -", C, "-"), json_of='{"method":"POST"}'),
+        three_lines("-") + crawl_log((2, "- -", C, "-"), json_of='{"method":"POST"}'),
         UNCHANGED,
     ),
     # fields are recognised, not counted
@@ -304,11 +308,7 @@ FETCHES = {
         UNCHANGED,
     ),
     # dates that cannot be, and one bad item
-    "cdx-year-0": (
-        LEGEND + lines(cdx(1), cdx(2).replace("20260802", "00000000"),
-                       cdx(3, digest=B)),
-        ENDS,
-    ),
+    "cdx-year-0": (three_cdx(cdx(2).replace("20260802", "00000000")), ENDS),
     **{
         f"warc-length-{size}": (
             warc(record("response", 2, 2, size=size, **digest(A))), UNCHANGED
@@ -317,27 +317,15 @@ FETCHES = {
     },
     **{
         f"warc-length-{size}": (
-            warc(record("response", 2, 2, **digest(A)),
-                 re.sub(rb"(Content-Length: ).*", rb"\g<1>" + size.encode(),
-                        record("response", 2, 4, **digest(C)))),
+            warc(GET, re.sub(rb"(Content-Length: ).*", rb"\g<1>" + size.encode(),
+                             another())),
             UNCHANGED,
         )
         for size in ("1" * 19, "1" * 20, "1" * 5000, "-5", "1e9", "9" * 15)
     },
-    "warc-long-line": (
-        warc(record("response", 2, 2, **digest(A)),
-             record("response", 2, 4, X="x" * 70_000, **digest(C))),
-        UNCHANGED,
-    ),
-    "warc-many-lines": (
-        warc(record("response", 2, 2, **digest(A)),
-             record("response", 2, 4, X="x\r\na: b" * 20_000, **digest(C))),
-        UNCHANGED,
-    ),
-    "warc-date": (
-        warc(record("response", 2, 2, **digest(A)).replace(b"2026-08", b"0000-00")),
-        ENDS,
-    ),
+    "warc-long-line": (warc(GET, another(X="x" * 70_000)), UNCHANGED),
+    "warc-many-lines": (warc(GET, another(X="x\r\na: b" * 20_000)), UNCHANGED),
+    "warc-date": (warc(GET.replace(b"2026-08", b"0000-00")), ENDS),
 }  # fmt: skip
 
 
@@ -551,11 +539,8 @@ def test_a_column_that_is_nearly_ours_is_taken_or_named(tmp_path, name, other, s
 
 
 def test_a_status_inside_of_an_object_is_named_and_can_be_taken(tmp_path):
-    rows = [
-        json.dumps({"url": "a", "time": f"2026-08-0{day}", "changed": 0,
-                    "crawl": {"httpStatusCode": status}})
-        for day, status in ((1, 200), (2, 500))
-    ]  # fmt: skip
+    row = '{"url": "a", "time": "2026-08-0%d", "changed": 0, "crawl": {%s}}'
+    rows = (row % (k, f'"httpStatusCode": {s}') for k, s in ((1, 200), (2, 500)))
     path = put(tmp_path / "log.jsonl", lines(*rows))
     _, told = recorded(recrawl.convert, path, tmp_path / "rows.csv")
     assert "--column status=crawl.httpStatusCode?" in "".join(told)
@@ -642,19 +627,15 @@ def test_rows_behind_the_names_of_other_columns_are_left_out(tmp_path, columns):
 
 def test_texts_of_parquet_without_the_mark_of_text(tmp_path):
     """A digest may be bytes; a URL that is no UTF-8 is left out."""
-    urls = [
-        b"https://www.example.org/it's\\",
-        "https://www.example.org/n\u00e4h".encode(),
-    ]
-    path = tmp_path / "log.parquet"
-    digests = [b"\xff\x00", b"\xfe\x00"]
-    parquet(path, url=[*urls, *urls, b"\xff"],
-            time=[b"2026-08-01"] * 2 + [b"2026-08-02"] * 3,
-            digest=[*digests, digests[0], digests[0], b"a"])  # fmt: skip
-    found = short(converted(path, tmp_path))
-    it, near = (url.decode() for url in urls)
-    assert found == [(it, 1, "false"), (it, 2, "false"), (near, 1, "false"),
-                     (near, 2, "true")]  # fmt: skip
+    it, near = f"{WWW}it's\\", f"{WWW}n\u00e4h"
+    path = parquet(
+        tmp_path / "log.parquet",
+        url=[*[it.encode(), near.encode()] * 2, b"\xff"],
+        time=[b"2026-08-01"] * 2 + [b"2026-08-02"] * 3,
+        digest=[b"\xff\x00", b"\xfe\x00", b"\xff\x00", b"\xff\x00", b"a"],
+    )
+    bits = (it, 1, "false"), (it, 2, "false"), (near, 1, "false"), (near, 2, "true")
+    assert short(converted(path, tmp_path)) == [*bits]
 
 
 def test_rates_whose_urls_are_bytes_are_refused(tmp_path):
@@ -664,8 +645,6 @@ def test_rates_whose_urls_are_bytes_are_refused(tmp_path):
 
 
 NO_CAPTURES = '{"message": "No Captures found for: www.example.org/page"}\n'
-
-
 PAGES = (1, "text/html", "200", A), (3, "text/html", "200", B)
 ANSWERS = [
     (format, answer(1, A), other, answer(3, B))
@@ -729,8 +708,7 @@ def test_a_date_of_a_feed_that_cannot_be_ends_and_spoils_nothing(tmp_path, bad):
 @pytest.mark.parametrize(
     ("form", "clock"),
     [
-        ("2026/08/%02d 10:00:00", "10:00"), ("2026-08-%02d", "00:00"),
-        ("Mon, %02d Aug 2026 10:00:00", "10:00"), ("%d August 2026", "00:00"),
+        ("2026/08/%02d 10:00:00", "10:00"), ("%d August 2026", "00:00"),
         ("%d Aug 2026 10:00 +0200", "08:00"), ("202608%02d100000", "10:00"),
     ],
 )  # fmt: skip

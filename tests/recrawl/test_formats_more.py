@@ -289,6 +289,11 @@ def test_a_watch_that_cannot_be_read(watch, tmp_path):
     assert rows(tmp_path / "cdio")[0]["reason"] == "whose watch.json cannot be read"
 
 
+def write_bytes(path, data):
+    path.write_bytes(data)
+    return path
+
+
 def warc(path, **options):
     """A WARC file with each kind of record, written by warcio."""
     first, same = "01T06:12:08Z", {"profile": "identical-payload-digest"}
@@ -358,11 +363,6 @@ def test_of_a_truncated_or_damaged_warc_file_what_lies_before_is_used(tmp_path):
     found = rows(write_bytes(tmp_path / "second-a.warc.gz", damaged))
     assert "damaged records" in {row.get("reason") for row in found}
     assert found[-1] == rows(tmp_path / "a.warc.gz")[-1]
-
-
-def write_bytes(path, data):
-    path.write_bytes(data)
-    return path
 
 
 @LEAKY

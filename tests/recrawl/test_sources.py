@@ -45,9 +45,6 @@ def _read(path, **options):
     return pages, dict(log.tally.counts)
 
 
-# ---------------------------------------------------------------- fetches
-
-
 def days(name, values):
     """Fetches of a page day by day, which differ in one column."""
     return [fetch(day, **{name: value}) for day, value in enumerate(values)]
@@ -100,7 +97,7 @@ def test_signals_that_prove_one_outcome_only_are_left_out(tmp_path):
 
 
 def test_a_fetch_without_the_pages_signal_is_left_out_whole(tmp_path):
-    # its 304 goes with it; the interval is from the fetch before to that after
+    """Its 304 goes with it; the interval is from the fetch before to that after."""
     rows = [fetch(0, "x"), fetch(1, "x"), fetch(2, etag='"e"')]
     rows += [fetch(3, status=304), fetch(4, "y"), fetch(5, "y")]
     pages, _, _ = read(write(tmp_path / "log.csv", table(rows, COLUMNS)))
@@ -149,9 +146,6 @@ def test_a_last_modified_may_be_a_day_after_its_time(tmp_path, ahead, n_told):
     assert pages["a"] == [(1.0, 1.0, True, None)]
     reason = "whose last_modified is after its time by more than a day"
     assert counts.get(reason, 0) == n_told
-
-
-# ---------------------------------------------------------------- cut in two
 
 
 def random_fetches(rng):
@@ -204,9 +198,6 @@ def kept(tmp_path, logs, columns=None):
     return pages
 
 
-# ---------------------------------------------------------------- dumps of states
-
-
 DUMPS = formats.base.Format(
     "dumps",
     "a dump of a crawler",
@@ -237,10 +228,8 @@ def dump(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("dumps", "wanted"),
     [
-        # one: no change since the last one
-        ([(10, 4)], [(4, 10, False)]),
-        ([(10, 10)], [(10, 10, False)]),  # no interval
-        ([(10, None)], [(10, 10, False)]),
+        # one: no change since the last one, and no interval
+        *(([(10, c)], [(c or 10, 10, False)]) for c in (4, 10, None)),
         # several: whether there is a change between their fetches, and no more
         ([(10, 4), (15, 4)], [(4, 10, False), (10, 15, False)]),
         ([(10, 4), (15, 10)], [(4, 10, False), (10, 15, False)]),
@@ -250,12 +239,11 @@ def dump(tmp_path, monkeypatch):
         ([(10, 4), (15, 10 + 0.5 / DAY)], [(4, 10, False), (10, 15, False)]),
         ([(10, 10.5), (15, 10.5)], [(10, 10, False), (10, 15, False)]),
         ([(10, 4), (10, 4)], [(4, 10, False)]),  # no fetch between them
-        (
-            [(20, 12), (10, 4), (15, 12)],  # in any order
-            [(4, 10, False), (10, 15, True), (15, 20, False)],
-        ),
+        # in any order
+        ([(20, 12), (10, 4), (15, 12)],
+         [(4, 10, False), (10, 15, True), (15, 20, False)]),
     ],
-)
+)  # fmt: skip
 def test_dumps_of_states(dump, dumps, wanted):
     paths = [dump(k, [("a", *each)]) for k, each in enumerate(dumps)]
     with reading.gathered([*paths, dump("other", [("b", 3, 1)])]) as (connection, *_):
@@ -310,16 +298,12 @@ def test_rates_of_pages_that_are_dumped_more_rarely_than_fetched(tmp_path, dump)
         for day in range(4, 71, 4)
     ]  # fmt: skip
     told = estimate(dumps, tmp_path / "rates.parquet")
-    assert told.pace == told.pace_of_all == 0, (
-        "what is fetched between dumps is unknown"
-    )
+    # what is fetched between dumps is unknown
+    assert told.pace == told.pace_of_all == 0
     found = pq.read_table(tmp_path / "rates.parquet")
     assert np.mean(found["change_rate"]) == pytest.approx(0.3, rel=0.1)
     low, high = np.array(found["low"]), np.array(found["high"])
     assert np.mean((low <= 0.3) & (high >= 0.3)) > 0.9
-
-
-# ---------------------------------------------------------------- rows with a start
 
 
 SPANS = ("url", "start", "time", "changed", "last_modified")
@@ -343,9 +327,8 @@ def test_rows_with_a_start(tmp_path):
         ("b", None, 1, 0, None),
     )
     path = write(tmp_path / "log.csv", table(rows, SPANS))
-    pages, _, _ = read(path)
     wanted = [(3, 2, 0, None), (4, 1, 1, 0.5), (9, 3, 1, None), (10, 1, 0, None)]
-    assert pages == {"a": wanted, "b": []}
+    assert read(path)[0] == {"a": wanted, "b": []}
     with reading.opened(path) as log:
         batch = log.sample(2)
     assert sorted(batch.crawled.tolist()) == [False, False, False, True]

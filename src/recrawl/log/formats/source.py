@@ -216,9 +216,9 @@ def _refusal(file):
 
 def _check_one_format(found):
     """Raise a ValueError if files are of several formats."""
-    groups = {format.name: [] for _, format in found}
+    groups = {}
     for file, format in found:
-        groups[format.name].append(file)
+        groups.setdefault(format.name, []).append(file)
     if len(groups) > 1:
         shown = "; ".join(f"{name}: {_few(files)}" for name, files in groups.items())
         raise ValueError(f"files must be of one format, got {shown}")
