@@ -91,6 +91,17 @@ def three_lines(note, value=A):
     return crawl_log((1, "- -", A, "-"), (2, "- -", value, note), (3, "- -", B, "-"))
 
 
+def segment(*fetches):
+    """A dump of a segment of Nutch, from day, signature and why the body was cut."""
+    said = "http.content.truncated"
+    return lines(*(
+        f"Recno:: {k}\nURL:: {PAGE}\n\nCrawlDatum::\nStatus: 33 (fetch_success)\n"
+        f"Fetch time: 2026-08-0{k} 00:00:00 UTC\nSignature: {signature}\n\nContent::\n"
+        f"metadata: {cut and f'{said}=true {said}.reason={cut}'}\n"
+        for k, signature, cut in fetches
+    ))  # fmt: skip
+
+
 def truncated(kind):
     """The second of four fetches of a page is cut off, in each format that says so."""
     days = (1, A), (2, C), (3, A), (4, B)
@@ -112,6 +123,7 @@ def truncated(kind):
         "crawl-log": crawl_log(
             *((k, "- -", d, notes if d == C else "-") for k, d in days)
         ),
+        "readseg": segment(*((k, d, kind if d == C else "") for k, d in days)),
     }
 
 
@@ -275,6 +287,9 @@ FETCHES = {
          for k, value in enumerate([A, A, B], 1)],
         UNCHANGED,
     ),
+    "readseg-truncated-all": (
+        segment(*((k, d, "length") for k, d in enumerate([A, A, B], 1))), UNCHANGED
+    ),
     "warc-truncated-false": (
         warc(record("response", 2, 2, WARC_Truncated="False", **digest(A))), UNCHANGED
     ),
@@ -373,33 +388,12 @@ def test_fetches(tmp_path, name):
 
 
 @pytest.mark.parametrize("kind", ["disconnect", "time", "unspecified", "length"])
-@pytest.mark.parametrize("name", ["warc", "cdxj", "commoncrawl", "crawl-log"])
+@pytest.mark.parametrize(
+    "name", ["warc", "cdxj", "commoncrawl", "crawl-log", "readseg"]
+)
 def test_the_digest_of_a_part_is_not_that_of_the_page(tmp_path, name, kind):
     path = put(tmp_path / "log", truncated(kind)[name])
     assert short(converted(path, tmp_path)) == WHOLE
-
-
-def segment(*fetches):
-    """A dump of a segment of Nutch, from day, signature and why the body was cut."""
-    return lines(*(
-        f"Recno:: {k}\nURL:: {PAGE}\n\nCrawlDatum::\nStatus: 33 (fetch_success)\n"
-        f"Fetch time: 2026-08-0{k} 00:00:00 UTC\nSignature: {signature}\n\nContent::\n"
-        f"metadata: {cut and f'{TRUNCATED}=true {TRUNCATED}.reason={cut}'}\n"
-        for k, signature, cut in fetches
-    ))  # fmt: skip
-
-
-TRUNCATED = "http.content.truncated"
-
-
-@pytest.mark.parametrize("kind", ["length", "disconnect", "time"])
-def test_a_segment_of_nutch_says_what_is_cut(tmp_path, kind):
-    """A body cut at a length is compared with its like only."""
-    text = segment((1, A, ""), (2, C, kind), (3, A, ""), (4, B, ""))
-    assert short(converted(put(tmp_path / "dump", text), tmp_path)) == WHOLE
-    text = segment((1, A, kind), (2, A, kind), (3, B, kind))
-    if kind == "length":
-        assert short(converted(put(tmp_path / "dump", text), tmp_path)) == UNCHANGED
 
 
 def test_a_table_of_common_crawl_says_what_is_cut(tmp_path):

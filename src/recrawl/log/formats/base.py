@@ -12,7 +12,6 @@ from recrawl.log.database import assign, pattern
 from recrawl.types import PathLike
 
 __all__ = [
-    "COLUMNS",
     "Format",
     "beginning",
     "is_packed",
@@ -23,17 +22,6 @@ __all__ = [
 
 _HEAD = 1 << 16  # bytes that are enough to recognise a format
 _BLOCK = 1 << 16  # bytes of a gzip file that are read at a time
-
-#: Columns that a reader in Python gives, by what one row of its files tells of; beside
-#: these, `row` (line or record in the file), `given` (the row as it stands) and
-#: `reason` (why it cannot be used, or null). Queries give the same, and of fetches url,
-#: time, status, digest, etag, last_modified and same; of states url, last_fetch,
-#: last_change and status.
-COLUMNS = {
-    "changes": ("url", "start", "stop", "time"),
-    "observations": ("url", "start", "time", "changed", "last_modified"),
-    "captures": ("f",),  # for the query of `captures.query`
-}
 
 
 @dataclass(frozen=True)
@@ -48,7 +36,7 @@ class Format:
         What it is, with its article, for messages.
     kind : {"table", "fetches", "states", "changes", "observations"}
         What one row tells of: "table" for files with the columns of
-        `recrawl.estimate`; `COLUMNS` has the columns of the others.
+        `recrawl.estimate`; `records` has the columns of the others.
     recognises : callable
         From the first bytes of a file, unpacked, and its path, whether it is
         of this format.

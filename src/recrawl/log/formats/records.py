@@ -11,7 +11,6 @@ import duckdb
 import pyarrow as pa
 
 from recrawl.log.database import assign, sql
-from recrawl.log.formats.base import COLUMNS
 from recrawl.types import PathLike
 
 __all__ = [
@@ -32,8 +31,18 @@ LONGEST = 2_000_000
 #: Reason of one that is longer.
 TOO_LONG = f"of more than {LONGEST:,} bytes"
 
+# Columns that a reader in Python gives, by what one row of its files tells of; beside
+# these, `row` (line or record in the file), `given` (the row as it stands) and
+# `reason` (why it cannot be used, or null). Queries give the same, and of fetches url,
+# time, status, digest, etag, last_modified and same; of states url, last_fetch,
+# last_change and status.
+_COLUMNS = {
+    "changes": ("url", "start", "stop", "time"),
+    "observations": ("url", "start", "time", "changed", "last_modified"),
+    "captures": ("f",),  # for the query of `captures.query`
+}
 _ROWS = 50_000  # in a batch: some 20 MB of rows as Python objects
-_MOST = 4_000_000  # in the texts of a batch, as soon as which it is full
+_MOST = 10_000_000  # characters of the rows of a batch, as soon as which it is full
 _SHOWN = 1000  # characters of a row as it stands; messages show fewer
 _TYPES = {
     "f": pa.list_(pa.string()),
@@ -53,7 +62,7 @@ def batches(rows: Iterable[dict[str, Any]], kind: str) -> pa.RecordBatchReader:
     rows : iterable of dict
         By column, `given` among them; what is missing is null.
     kind : str
-        A key of `base.COLUMNS`.
+        "changes", "observations", or "captures".
 
     Returns
     -------
@@ -65,7 +74,7 @@ def batches(rows: Iterable[dict[str, Any]], kind: str) -> pa.RecordBatchReader:
     >>> batches([{"row": 1, "given": "a 200"}], "changes").read_all().num_rows
     1
     """
-    columns = ("row", "given", *COLUMNS[kind], "reason")
+    columns = ("row", "given", *_COLUMNS[kind], "reason")
     schema = pa.schema([(name, _TYPES.get(name, pa.string())) for name in columns])
     some = (pa.RecordBatch.from_pylist(each, schema) for each in _groups(rows))
     return pa.RecordBatchReader.from_batches(schema, some)
@@ -76,7 +85,7 @@ def _groups(rows):
     some, n_characters = [], 0
     for row in rows:
         some.append(row)
-        n_characters += sum(len(v) for v in row.values() if isinstance(v, str))
+        n_characters += len(str(row))
         row["given"] = row["given"][:_SHOWN]
         if len(some) == _ROWS or n_characters > _MOST:
             yield some

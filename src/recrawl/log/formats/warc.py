@@ -58,20 +58,17 @@ def _captures(path, as_of):
                 others |= dict.fromkeys(head["ids"])
                 while len(others) > _MOST_IDS:
                     del others[next(iter(others))]
-            elif kind in ("response", "revisit"):
-                given = f"{head.get('warc-date')} {head.get('warc-target-uri')}"
-                waiting.append(_capture(number, given, head | _answer(http)))
-            elif "damage" in head:
-                given = f"{path.name}, record {number}: {head['why']}"
-                waiting.append(_capture(number, given, head))
+            elif kind in ("response", "revisit", "damaged"):
+                waiting.append(_capture(number, head | _answer(http)))
             if len(waiting) > _APART:
                 yield _judged(*waiting.popleft(), others)
     for each in waiting:
         yield _judged(*each, others)
 
 
-def _capture(number, given, head):
+def _capture(number, head):
     """What identifies a record, and its row."""
+    given = head.get("why") or f"{head.get('warc-date')} {head.get('warc-target-uri')}"
     f = [head.get(name) for name in _FIELDS]
     return head["ids"], {"row": number, "given": given, "f": f}
 
@@ -143,7 +140,8 @@ def _next_member(file, start):
 def _damaged(why, last):
     """What stands for a record that cannot be read."""
     damage = LOST if last else "damaged records"
-    return {"ids": set(), "damage": damage, "why": why}, b""
+    head = {"warc-type": "damaged", "ids": set(), "damage": damage, "why": str(why)}
+    return head, b""
 
 
 def _records(stream):
