@@ -104,26 +104,25 @@ def segment(*fetches):
 
 def truncated(kind):
     """The second of four fetches of a page is cut off, in each format that says so."""
-    days = (1, A), (2, C), (3, A), (4, B)
-    notes = {"length": "lenTrunc", "time": "timeTrunc,3t"}.get(kind, "headerTrunc")
-    header = {"WARC_Truncated": kind}
-    cut = [{"truncated": kind} if value == C else {} for _, value in days]
+    whole = (1, A, None), (3, A, None), (4, B, None)
+    days = sorted([*whole, (2, C, kind)])
+    note = {"length": "lenTrunc", "time": "timeTrunc,3t"}.get(kind, "headerTrunc")
+    cut = [(day, {"digest": d} | ({"truncated": c} if c else {})) for day, d, c in days]
     return {
         "warc": [
-            record("response", k, k, **digest(value), **(header if value == C else {}))
-            for k, value in days
+            record(
+                "response", k, k, **digest(d), **({"WARC_Truncated": c} if c else {})
+            )
+            for k, d, c in days
         ],
-        "cdxj": cdxj(
-            *((k, {"digest": d} | more) for (k, d), more in zip(days, cut, strict=True))
-        ),
+        "cdxj": cdxj(*cut),
         "commoncrawl": "".join(
-            json.dumps(json.loads(answer(*fetch)) | more) + "\n"
-            for fetch, more in zip(days, cut, strict=True)
+            json.dumps(json.loads(answer(k, A)) | more) + "\n" for k, more in cut
         ),
         "crawl-log": crawl_log(
-            *((k, "- -", d, notes if d == C else "-") for k, d in days)
+            *((k, "- -", d, note if c else "-") for k, d, c in days)
         ),
-        "readseg": segment(*((k, d, kind if d == C else "") for k, d in days)),
+        "readseg": segment(*((k, d, c or "") for k, d, c in days)),
     }
 
 
