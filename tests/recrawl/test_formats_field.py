@@ -345,6 +345,7 @@ FETCHES = {
 
 def put(path, content):
     """Write a text, or the records of a WARC file, packed one by one or plain."""
+    path.parent.mkdir(exist_ok=True)
     if isinstance(content, str):
         path.write_text(content, newline="")
     else:
@@ -520,11 +521,8 @@ def test_a_column_that_is_nearly_ours_is_taken_or_named(tmp_path, name, other, s
         parquet(path, **dict(zip(names, zip(*rows, strict=True), strict=True)))
     _, told = recorded(recrawl.convert, path, tmp_path / "rows.csv")
     hints = [text for text in told if "do you mean" in text]
-    if other is None:
-        assert not hints
-    else:
-        (hint,) = hints
-        assert f"--column {other}={shlex.quote(name)}?" in hint
+    assert len(hints) == (other is not None)
+    assert all(f"--column {other}={shlex.quote(name)}?" in hint for hint in hints)
     if other == "status":
         named = Source(path, columns={"status": name.lower()})
         _, told = recorded(recrawl.convert, named, tmp_path / "named.csv")
@@ -586,13 +584,11 @@ def test_a_row_without_a_time_names_no_columns(tmp_path, time, names):
     assert counts(path, tmp_path) == {"rows": 2, "whose time cannot be read": 1}
 
 
-@pytest.mark.parametrize(
-    "again", ["URL,time,Last-Modified,etag", '\ufeff"url","time",last_modified,etag']
-)
-def test_names_of_columns_are_repeated_in_any_form(tmp_path, again):
-    text = lines("url,time,last_modified,etag", "a,2026-08-01,,x", again,
-                 "a,2026-08-02,,x")  # fmt: skip
-    expected = {"rows": 2, "that repeat the names of columns": 1}
+def test_names_of_columns_are_repeated_in_any_form(tmp_path):
+    names = "url,time,last_modified,etag"
+    again = "URL,time,Last-Modified,etag", '\ufeff"url","time",last_modified,etag'
+    text = lines(names, "a,2026-08-01,,x", *again, "a,2026-08-02,,x")
+    expected = {"rows": 2, "that repeat the names of columns": 2}
     assert counts(put(tmp_path / "log.csv", text), tmp_path) == expected
 
 
@@ -651,11 +647,9 @@ ANSWERS = [
     [*ANSWERS, ("auto", wayback(PAGES[0]), "[]\n", wayback(PAGES[1]))],
 )
 def test_an_answer_without_captures_is_one(tmp_path, format, first, other, last):
-    folder = tmp_path / "answers"
-    folder.mkdir()
     for k, text in enumerate([first, other, last]):
-        put(folder / f"{k}.json", text)
-    assert short(converted(folder, tmp_path, format=format)) == ENDS
+        put(tmp_path / "answers" / f"{k}.json", text)
+    assert short(converted(tmp_path / "answers", tmp_path, format=format)) == ENDS
 
 
 @pytest.mark.parametrize("indent", [None, 1])
@@ -663,7 +657,6 @@ def test_an_answer_in_lines_of_any_kind(tmp_path, indent):
     """Beside another one, that of each client; and two in one line."""
     whole = [json.loads(wayback((1, *PAGES[0][1:]), (3, *PAGES[1][1:])))] * 2
     folder = tmp_path / "answers"
-    folder.mkdir()
     put(folder / "0.json", wayback((2, "text/html", "200", A)))
     put(folder / "1.json", "".join(json.dumps(each, indent=indent) for each in whole))
     assert short(converted(folder, tmp_path)) == UNCHANGED
