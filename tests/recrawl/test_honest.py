@@ -14,7 +14,7 @@ from scipy import stats
 from recrawl import compare, estimate
 from recrawl.log.history import History
 from recrawl.log.reading import Batch
-from recrawl.rates.dependence import Dependence, measured
+from recrawl.rates.dispersion import Dispersion, dispersion
 from recrawl.rates.drift import drift, number_of_changes
 from recrawl.rates.freshness import crawled
 from recrawl.rates.likelihood import mle
@@ -195,26 +195,23 @@ def test_a_page_of_few_crawls_has_the_dispersion_of_its_host():
     bits = np.concatenate([bits, rng.random((60, 200)) < 0.5])
     history = History(np.ones(bits.shape).ravel(), bits.ravel(), np.arange(121) * 200)
     host = pa.array(["bursty"] * 60 + ["calm"] * 60)
-    rate = mle(history)
-    new = {"dispersion": np.ones(120), "freedom": np.zeros(120)}
-    learnt = Dependence.learn(history, rate, pa.table(new | {"host": host}))
+    learnt = Dispersion.learn(*dispersion(history, mle(history)), host)
     assert learnt.hosts["bursty"] > 2 * learnt.mean / 1.5 > 2 * learnt.hosts["calm"] / 3
     short = History([1.0, 1.0] * 3, [True, False] * 3, [0, 2, 4, 6])
     names = pa.chunked_array([["bursty", "calm"], ["unknown"]])
-    new = pa.table({name: values[:3] for name, values in new.items()})
-    found = learnt.of(*measured(short, np.ones(3), new), names)
+    found = learnt.of(*dispersion(short, np.ones(3)), names)
     assert found[0] > found[2] > found[1] >= 1
 
 
 def test_a_dispersion_that_is_known_badly_widens_by_students_t():
     freedom = np.array([0.0, 3.0])
-    found = Dependence(2.0, 5.0, {}).of(np.full(2, 2.0), freedom, pa.array(["a", "b"]))
+    found = Dispersion(2.0, 5.0, {}).of(np.full(2, 2.0), freedom, pa.array(["a", "b"]))
     ratio = stats.t.ppf(0.975, freedom + 5) / stats.norm.ppf(0.975)
     assert_allclose(found, 2.0 * ratio**2, rtol=1e-12)
 
 
 def test_no_interval_is_narrower_than_that_of_poisson_changes():
-    regular = Dependence(0.5, 1e6, {"a": 0.3})
+    regular = Dispersion(0.5, 1e6, {"a": 0.3})
     found = regular.of(np.full(2, 0.2), np.array([0.0, 3.0]), pa.array(["a", "b"]))
     assert found.tolist() == [1.0, 1.0]
 

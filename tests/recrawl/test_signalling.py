@@ -15,8 +15,8 @@ from paperlib import signals
 from recrawl import cli
 from recrawl.log import reading
 from recrawl.log.history import History
+from recrawl.rates.diagnosis import Suspects
 from recrawl.rates.quality import Quality
-from recrawl.rates.suspects import Suspects
 from tests.recrawl.crawl_logs import parquet, recorded, table, write
 from tests.recrawl.thinned import every
 

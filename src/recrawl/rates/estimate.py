@@ -22,11 +22,10 @@ from recrawl.log.output import check_once, check_output, description, parquet, t
 from recrawl.log.state import compress
 from recrawl.log.tally import warn
 from recrawl.rates import freshness, host_prior, likelihood
-from recrawl.rates.bulk_days import bulk_days
-from recrawl.rates.dependence import Dependence, measured
+from recrawl.rates.diagnosis import Suspects, bulk_days
+from recrawl.rates.dispersion import Dispersion, measured
 from recrawl.rates.drift import drift, number_of_changes
 from recrawl.rates.quality import Quality
-from recrawl.rates.suspects import Suspects
 from recrawl.types import PathLike
 from recrawl.units import counted
 
@@ -236,7 +235,7 @@ def estimate(
     Intervals are widened where changes depend on each other: the likelihood is
     raised to the power 1 / dispersion. The dispersion of a page, from its crawls in
     this log (`dispersion.dispersion`), is shrunk to that of its host and of the log
-    (`recrawl.rates.dependence`), and counts as much as the page's crawls do beside the
+    (`recrawl.rates.dispersion`), and counts as much as the page's crawls do beside the
     pseudo-observations. The intervals hold the rate that very many crawls at such
     intervals would give; where changes cluster within one interval, several count
     as one, and the mean number of changes a day is higher.
@@ -335,7 +334,7 @@ class _Model:
     """What was learnt from a sample, for all batches."""
 
     chosen: host_prior.Chosen
-    dependence: Dependence
+    dispersion: Dispersion
     drift: list | None
     period: float
     quality: Quality | None
@@ -347,20 +346,24 @@ def _learn(sample, state):
     history, host = sample.all_crawls, sample.page["host"]
     chosen = host_prior.choose(history, bits=sample.all_bits, host=host)
     rate = chosen.rate(history, host)
-    dependence = Dependence.learn(sample.bits, rate, sample.page)
     quality, period = None, 0.0
     if sample.n_signals is not None:
-        quality = Quality(sample.bits, *_signalled(sample))
+        quality = Quality(*_signalled(sample))
     if sample.time.size:
         begin = sample.time / _DAY - sample.history.interval
         period = (sample.time.max() / _DAY - begin.min()) / 5
-    # a log that adds few bits keeps the drift of the one before
-    rates = functools.partial(_rates, scales=chosen.scales)
-    factors = drift(sample, rates)
+    factors = drift(sample, functools.partial(_rates, scales=chosen.scales))
     if factors is None and state is not None:
+        # a log that adds few bits keeps the drift of the one before
         factors = description(state).get("drift")
-    days = bulk_days(sample, rate)
-    return _Model(chosen, dependence, factors, period, quality, days)
+    return _Model(
+        chosen,
+        Dispersion.learn(*measured(sample.bits, rate, sample.page), host),
+        factors,
+        period,
+        quality,
+        bulk_days(sample, rate),
+    )
 
 
 def _rates(sample, scales):
@@ -368,13 +371,13 @@ def _rates(sample, scales):
     history, host = sample.all_crawls, sample.page["host"]
     chosen = host_prior.learnt(history, host, scales)
     rate = chosen.rate(history, host)
-    dependence = Dependence.learn(sample.bits, rate, sample.page)
-    return _posterior(sample, history, chosen, dependence)[0]
+    dispersion = Dispersion.learn(*measured(sample.bits, rate, sample.page), host)
+    return _posterior(sample, history, chosen, dispersion)[0]
 
 
 def _signalled(batch):
-    """Signals in the intervals between crawls, and the host of each page."""
-    return batch.n_signals[batch.crawled], batch.page["host"]
+    """Crawls of pages, signals in the intervals between them, and hosts."""
+    return batch.bits, batch.n_signals[batch.crawled], batch.page["host"]
 
 
 class _Totals:
@@ -435,7 +438,7 @@ def _estimates(log, model, totals, suspects, known):
         unchanged=model.chosen.prior.unchanged,
         why=model.chosen.why,
         scales=model.chosen.scales,
-        dispersion=model.dependence.mean,
+        dispersion=model.dispersion.mean,
         drift=model.drift,
         period=model.period,
         what=log.what,
@@ -456,54 +459,51 @@ def _tables(batch, *, model, with_state):
     One after the other, so that only one of these large tables is in memory.
     """
     history, bits, page = batch.all_crawls, batch.bits, batch.page
-    rate = likelihood.mle(history)
     n = np.asarray(page["n_crawls"]) + bits.n_crawls
     n_changed = np.asarray(page["n_changed"]) + bits.total(bits.changed).astype(int)
-    given = model.chosen, model.dependence
-    posterior, measures = _posterior(batch, history, *given)
+    posterior, measures = _posterior(batch, history, model.chosen, model.dispersion)
+    columns = {name: page[name] for name in _COPIED}
+    columns |= {"n_crawls": n, "n_changed": n_changed, **posterior}
     if model.period:
         rates = posterior["log_rate"], posterior["log_stderr"]
         low, high = number_of_changes(*rates, model.period, model.drift)
-        posterior |= {"next_low": low, "next_high": high}
-    quality = {}
-    if model.quality is not None:
-        quality = model.quality.columns(bits, *_signalled(batch))
-    copied = {name: page[name] for name in _COPIED}
-    counts = {"n_crawls": n, "n_changed": n_changed}
-    degenerate = {"degenerate": _label(never=rate == 0, always=np.isinf(rate))}
+        columns |= {"next_low": low, "next_high": high}
     now = freshness.crawled(bits, posterior["change_rate"])
-    now = {"freshness_now": pa.array(now, mask=np.isnan(now))}
-    yield pa.table(copied | counts | posterior | now | degenerate | quality)
+    columns["freshness_now"] = pa.array(now, mask=np.isnan(now))
+    columns["degenerate"] = _degenerate(history)
+    if model.quality is not None:
+        columns |= model.quality.columns(*_signalled(batch))
+    yield pa.table(columns)
     if with_state:
         yield compress(page, history, (n, n_changed), measures)
 
 
-def _posterior(batch, history, chosen, dependence):
+def _posterior(batch, history, chosen, dispersion):
     """Rates, their intervals and standard errors; and the dispersion of this log."""
     host = batch.page["host"]
-    history, scale = chosen.scaled(history, host)
+    history, scale = host_prior.scaled(history, chosen.scales, host)
     posterior = chosen.prior.observed(history)
     mode = likelihood.mle(posterior)
     found = measured(batch.bits, mode * scale, batch.page)
     # the crawls are widened, and the pseudo-observations are not
-    share = likelihood.log_information(history, mode)
-    share /= (information := likelihood.log_information(posterior, mode))
-    dispersion = 1 + (dependence.of(*found, host) - 1) * share
-    low, high = likelihood.likelihood_interval(posterior, mode, dispersion)
-    log_rate = likelihood.mean_log_rate(posterior, mode, dispersion)
+    information = likelihood.log_information(posterior, mode)
+    share = likelihood.log_information(history, mode) / information
+    widening = 1 + (dispersion.of(*found, host) - 1) * share
+    low, high = likelihood.likelihood_interval(posterior, mode, widening)
+    log_rate = likelihood.mean_log_rate(posterior, mode, widening)
     columns = {
         "change_rate": mode * scale,
         "low": low * scale,
         "high": high * scale,
-        "log_stderr": likelihood.log_stderr(information, dispersion),
+        "log_stderr": likelihood.log_stderr(information, widening),
         "log_rate": log_rate + np.log(scale),
-        "dispersion": dispersion,
+        "dispersion": widening,
     }
     return columns, found
 
 
-def _label(**where):
-    """Text column with the name of the condition that is true, or null."""
-    conditions = list(where.values())
-    text = np.select(conditions, list(where), "")
-    return pa.array(text, mask=~np.any(conditions, axis=0))
+def _degenerate(history):
+    """Text column that says of which pages the likelihood alone has no maximum."""
+    rate = likelihood.mle(history)
+    text = np.select([rate == 0, np.isinf(rate)], ["never", "always"], "")
+    return pa.array(text, mask=text == "")

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from recrawl.compiled import compiled
-from recrawl.rates.likelihood_kernels import unchanged_time
+from recrawl.rates.likelihood_kernels import page_of
 
 # So far above the smallest number, 1e-308, that one factor more leaves the
 # product above it.
@@ -22,21 +22,19 @@ _TINY = 1e-50
 
 
 @compiled
-def _likelihood(interval, changed, known, rate, row):
+def _likelihood(unchanged_time, known, interval, rate, row):
     """Likelihood of one page on the grid of `rate`, into `row`."""
-    t_unchanged = unchanged_time(interval, changed)
     for k in range(rate.size):
-        log = known * math.log(rate[k]) - rate[k] * t_unchanged
+        log = known * math.log(rate[k]) - rate[k] * unchanged_time
         product, time, probability = 1.0, 0.0, 0.0
-        for j in range(interval.size):
-            if changed[j]:
-                if interval[j] != time:  # most crawlers keep to their intervals
-                    time = interval[j]
-                    probability = -math.expm1(-rate[k] * time)
-                product *= probability
-                if product < _TINY:
-                    log += math.log(product)
-                    product = 1.0
+        for w in interval:
+            if w != time:  # most crawlers keep to their intervals
+                time = w
+                probability = -math.expm1(-rate[k] * time)
+            product *= probability
+            if product < _TINY:
+                log += math.log(product)
+                product = 1.0
         row[k] = log + math.log(product)
     row[:] = np.exp(row - row.max())
     row /= row.sum()
@@ -45,6 +43,7 @@ def _likelihood(interval, changed, known, rate, row):
 @compiled
 def likelihoods(interval, changed, offsets, n_known, rate, out):
     """Likelihood of every page at every rate, of sum 1; shape (n_pages, n_grid)."""
+    sifted = np.empty(interval.size)
     for i in range(offsets.size - 1):
-        own = slice(offsets[i], offsets[i + 1])
-        _likelihood(interval[own], changed[own], n_known[own].sum(), rate, out[i])
+        page = page_of(i, interval, changed, offsets, n_known, sifted)
+        _likelihood(*page, rate, out[i])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from paperlib.signals import fit
 from recrawl.log.state import kept
-from recrawl.rates.dependence import encoded
+from recrawl.rates.dispersion import by_host, encoded
 
 if TYPE_CHECKING:
     from recrawl.log.history import History
@@ -109,14 +109,11 @@ class Quality:
         n = history.total(n_signals)
         own = _fit(history, n_signals, n >= _LEAST)
         precise = _precise(history, n_signals, own)
-        names, member = encoded(host)
-        others = np.array([self._of_host.get(name, self.of_all) for name in names])
-        precision, recall = np.where(
-            precise, [own.precision, own.recall], others[member].T
-        )
+        others = by_host(self._of_host, self.of_all, host)
+        precision, recall = np.where(precise, [own.precision, own.recall], others.T)
         with np.errstate(invalid="ignore"):
             gamma = np.nan_to_num(n / history.total(history.interval))
-        of_host = np.array([name in self._of_host for name in names])[member]
+        of_host = by_host(dict.fromkeys(self._of_host, True), False, host)
         sources = [n == 0, precise, of_host], ["none", "page", "host"]
         return {
             "precision": precision,
