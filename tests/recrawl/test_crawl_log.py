@@ -164,7 +164,7 @@ def test_rates_are_those_of_each_page_alone(rows, rates):
         rate = root([*pseudo, *crawls])
         assert page["change_rate"] == pytest.approx(rate, rel=1e-9)
         history = History(*zip(*pseudo, *crawls, strict=True))
-        limits = likelihood.likelihood_interval(history, rate, page["dispersion"])
+        limits = likelihood.spread(history, rate, page["dispersion"])[:2]
         assert (page["low"], page["high"]) == pytest.approx(limits, rel=1e-7)
         if not n:  # pseudo-observations are independent
             assert page["dispersion"] == 1.0

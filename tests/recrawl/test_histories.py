@@ -9,7 +9,7 @@ from scipy import stats
 
 from recrawl.errors import DistrustedAgeWarning
 from recrawl.log.history import History
-from recrawl.rates.likelihood import likelihood_interval, mle
+from recrawl.rates.likelihood import mle, spread
 from recrawl.rates.prior import PseudoObservations
 from tests.recrawl import plain
 
@@ -83,7 +83,7 @@ def test_the_example_of_the_theory():
     assert_allclose(terms(example(5))[1], 3.3, rtol=1e-12)
     assert_allclose(mle(example(5)), 0.9090909091, rtol=1e-9)
     assert_allclose(mle(example()), 0.9628987881, rtol=1e-9)
-    limits = likelihood_interval(example(), mle(example()))
+    limits = spread(example(), mle(example()))[:2]
     assert_allclose(limits, (0.4353474412, 1.8197896575), rtol=1e-9)
 
 
@@ -98,7 +98,7 @@ def test_estimates_from_ages_and_counts_are_those_of_the_plain_forms():
             assert_allclose(mle(history), wanted, rtol=1e-9)
             drop = stats.chi2.ppf(0.95, 1) / 2
             top = plain.known_log_likelihood(wanted, n_known, time, bits)
-            for limit in likelihood_interval(history, wanted):
+            for limit in spread(history, wanted)[:2]:
                 at = plain.known_log_likelihood(limit, n_known, time, bits)
                 assert_allclose(top - at, drop, rtol=1e-6)
 
@@ -106,7 +106,7 @@ def test_estimates_from_ages_and_counts_are_those_of_the_plain_forms():
 def test_a_first_fetch_gives_an_estimate():
     history = History([3.0], [True], age=[3.0])
     assert_allclose(mle(history), 1 / 3, rtol=1e-12)
-    assert np.isfinite(likelihood_interval(history, mle(history))).all()
+    assert np.isfinite(spread(history, mle(history))).all()
 
 
 @pytest.mark.parametrize(

@@ -111,28 +111,25 @@ def _split(batch, cut):
 
 
 def _predicted(batch, cut, chosen, one_rate):
-    """Number of bits of each page after a time; the bits and two predictions.
-
-    The latter are the probabilities of a change by the prior and by one rate.
-    """
+    """Number of bits of each page after a time; the bits, and rates from before."""
     bits, before, late = _split(batch, cut)
     rate = bits.per_crawl(chosen.rate(before, batch.page["host"]))[late]
-    interval = bits.interval[late]
-    by_rule = -np.expm1([-rate * interval, -one_rate * interval])
-    return kept(bits, late).n_crawls, np.vstack([bits.changed[late], by_rule])
+    one_rate = np.full(rate.size, one_rate)
+    columns = bits.changed[late], bits.interval[late], rate, one_rate
+    return kept(bits, late).n_crawls, np.array(columns)
 
 
-def _summary(page, changed, *probability):
+def _summary(page, changed, interval, *rates):
     """Summarise bits, the pages that they are of, and their predictions by rule."""
     n = page.size
-    loss = host_prior.loss_of(probability, changed)
+    loss = host_prior.log_loss(rates, interval, changed)
     mean = loss.mean(axis=1)
     behind = loss - loss[mean.argmin()]
     # Pages are independent, bits of a page are not: the standard error is that
     # of a ratio of sums over pages.
     behind -= behind.mean(axis=1, keepdims=True)
-    stderr = [np.linalg.norm(np.bincount(page, each)) / n for each in behind]
-    calibration = [_calibration(each, changed) for each in probability]
+    stderr = [np.linalg.norm(np.bincount(page, each)).item() / n for each in behind]
+    calibration = [_calibration(rate * interval, changed) for rate in rates]
     order = mean.argsort(kind="stable")
     mean, stderr, calibration = (
         {_RULES[k]: values[k] for k in order}
@@ -141,8 +138,12 @@ def _summary(page, changed, *probability):
     return Backtest(n, mean, stderr, calibration)
 
 
-def _calibration(probability, changed):
-    """Mean probability, share of changes, and number of crawls, by bin."""
+def _calibration(n_changes, changed):
+    """Mean probability, share of changes, and number of crawls, by bin.
+
+    The probabilities follow from the expected numbers of changes.
+    """
+    probability = -np.expm1(-n_changes)
     place = np.minimum((probability * _N_BINS).astype(int), _N_BINS - 1)
     n = np.bincount(place, minlength=_N_BINS)
     sums = [np.bincount(place, each, _N_BINS) for each in (probability, changed)]

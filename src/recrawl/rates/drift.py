@@ -17,13 +17,13 @@ from recrawl.types import Array
 if TYPE_CHECKING:
     from recrawl.log.reading import Batch
 
-__all__ = ["drift", "number_of_changes"]
+__all__ = ["drift", "most_changes"]
 
 _CUTS = 0.4, 0.6, 0.8, 1.0  # shares of the crawls, in time, at which parts end
 LEAST_BITS = 400  # to predict; with fewer, a factor has an error of a fifth and more
 _MOST_BITS = 100_000  # of a part: every n-th of more
 _MOST = 3.0  # of the logarithm of a factor, where nothing or everything changed
-_TAIL = 0.025
+_LEVEL = 0.975  # of the upper limit of a number of changes
 
 
 def drift(
@@ -106,19 +106,19 @@ def _factor(rates, interval, changed):
     return float(np.exp(scipy.optimize.brentq(missing, -_MOST, _MOST, xtol=1e-6)))
 
 
-def number_of_changes(
+def most_changes(
     log_rate: Array, log_stderr: Array, period: float, factors: list[float] | None
-) -> tuple[Array, Array]:
-    r"""A 95% prediction interval of the number of changes of each page in a period.
+) -> Array:
+    r"""Upper limit of the number of changes of each page in a period.
 
-    At a lognormal rate, the number has the mean and the variance
+    With a probability of .975 a page changes no more often. At a lognormal rate, the
+    number has the mean and the variance
 
-    .. math:: m = T e^{\mu + \sigma^2 / 2}, \qquad v = m + m^2 (e^{\sigma^2} - 1) .
+    .. math:: m = T e^{\mu + \sigma^2 / 2}, \qquad v = m + m^2 (e^{\sigma^2} - 1) ,
 
-    Its limits are those of the gamma distribution with these two, rounded: within one
-    change of those of the negative binomial distribution (measured), at a tenth of
-    its time. The lower one takes the least of the factors of `drift` and 1, the upper
-    one the greatest.
+    at the greatest of the factors of `drift` and 1. The limit is that of the gamma
+    distribution with these two, rounded: within one change of that of the negative
+    binomial distribution (measured), at a tenth of its time.
 
     Parameters
     ----------
@@ -131,19 +131,14 @@ def number_of_changes(
 
     Returns
     -------
-    low, high : ndarray, shape (n_pages,)
+    ndarray, shape (n_pages,)
 
     Examples
     --------
-    >>> number_of_changes(np.log([0.01, 1.0]), np.array([0.5, 0.1]), 30.0, [0.8, 1.5])
-    (array([ 0., 15.]), array([ 3., 62.]))
+    >>> most_changes(np.log([0.01, 1.0]), np.array([0.5, 0.1]), 30.0, [0.8, 1.5])
+    array([ 3., 62.])
     """
-    factors = [1.0, *(factors or [])]
-    mean = period * np.exp(log_rate + log_stderr**2 / 2)
-    limits = []
-    for factor, tail in ((min(factors), _TAIL), (max(factors), 1 - _TAIL)):
-        m = factor * mean
-        per_change = 1 + m * np.expm1(log_stderr**2)  # variance over mean
-        quantile = scipy.special.gammaincinv(m / per_change, tail) * per_change
-        limits.append(np.rint(quantile))
-    return limits[0], limits[1]
+    mean = period * np.exp(log_rate + log_stderr**2 / 2) * max([1.0, *(factors or [])])
+    per_change = 1 + mean * np.expm1(log_stderr**2)  # variance over mean
+    quantile = scipy.special.gammaincinv(mean / per_change, _LEVEL)
+    return np.rint(quantile * per_change)

@@ -24,7 +24,7 @@ from recrawl.log.tally import warn
 from recrawl.rates import freshness, host_prior, likelihood
 from recrawl.rates.diagnosis import Suspects, bulk_days
 from recrawl.rates.dispersion import Dispersion, measured
-from recrawl.rates.drift import drift, number_of_changes
+from recrawl.rates.drift import drift, most_changes
 from recrawl.rates.quality import Quality
 from recrawl.types import PathLike
 from recrawl.units import counted
@@ -75,16 +75,13 @@ class Estimates:
         than was predicted from before (`drift.drift`); None with fewer than 400 bits
         to predict.
     period : float
-        A fifth of the log's length, days: the prediction intervals of numbers of
-        changes are of a period as long as this; 0 if the log does not tell.
+        A fifth of the log's length, days: the upper limits of numbers of changes are
+        of a period as long as this; 0 if the log does not tell.
     what : str
         The format that the files were taken for.
     pace : float
-        Crawls a day that the log made: its intervals between crawls, and its
-        fetches with nothing to compare, by its length; 0 if it does not tell, as
-        a dump of states.
-    pace_of_all : float
-        The pace with the first crawl of each page, which ends no interval.
+        Fetches a day that the log made, also the first one of each page and failed
+        ones; 0 if it does not tell, as a dump of states.
     suspects : list of Suspect
         Hosts whose pages are not what they seem.
     bulk_days : list of BulkDay
@@ -112,7 +109,6 @@ class Estimates:
     period: float
     what: str
     pace: float
-    pace_of_all: float
     suspects: list
     bulk_days: list
     kinds: dict
@@ -158,13 +154,13 @@ def estimate(
         (intervals between crawls), n_changed (of these), n_failed, n_incomparable
         (fetches of this log that have nothing to be compared by), first_crawl,
         last_crawl, gone, change_rate (1/day), its 95% interval from low to high
-        (`likelihood.likelihood_interval`), log_stderr (standard
+        (`likelihood.spread`), log_stderr (standard
         deviation of the logarithm of the change rate in its posterior,
         `likelihood.log_stderr`), log_rate (mean of that logarithm in the same
-        posterior, of 1/day, `likelihood.mean_log_rate`), dispersion (by which
-        the interval and the posterior are widened, 1 or more), next_low and next_high
-        (95% prediction interval of the number of changes in the next `period`,
-        `drift.number_of_changes`; absent without a period), freshness_now
+        posterior, of 1/day, `likelihood.spread`), dispersion (by which
+        the interval and the posterior are widened, 1 or more), next_high (upper limit
+        of the number of changes in the next `period`, which holds with a probability
+        of .975, `drift.most_changes`; absent without a period), freshness_now
         (expected between the crawls of this log, at change_rate; null without
         any), degenerate ("never" or "always" changed, or null). The metadata
         "recrawl" are the `Estimates` as JSON.
@@ -345,7 +341,6 @@ def _learn(sample, state):
     """Learn the model from a sample of pages, and from a state if there is one."""
     history, host = sample.all_crawls, sample.page["host"]
     chosen = host_prior.choose(history, bits=sample.all_bits, host=host)
-    rate = chosen.rate(history, host)
     quality, period = None, 0.0
     if sample.n_signals is not None:
         quality = Quality(*_signalled(sample))
@@ -356,23 +351,24 @@ def _learn(sample, state):
     if factors is None and state is not None:
         # a log that adds few bits keeps the drift of the one before
         factors = description(state).get("drift")
-    return _Model(
-        chosen,
-        Dispersion.learn(*measured(sample.bits, rate, sample.page), host),
-        factors,
-        period,
-        quality,
-        bulk_days(sample, rate),
-    )
+    days = bulk_days(sample, chosen.rate(history, host))
+    dispersion = _dispersion(sample, history, chosen)
+    return _Model(chosen, dispersion, factors, period, quality, days)
 
 
 def _rates(sample, scales):
     """Columns of the posterior of pages of which the prior is learnt, too."""
-    history, host = sample.all_crawls, sample.page["host"]
-    chosen = host_prior.learnt(history, host, scales)
-    rate = chosen.rate(history, host)
-    dispersion = Dispersion.learn(*measured(sample.bits, rate, sample.page), host)
+    history = sample.all_crawls
+    chosen = host_prior.learnt(history, sample.page["host"], scales)
+    dispersion = _dispersion(sample, history, chosen)
     return _posterior(sample, history, chosen, dispersion)[0]
+
+
+def _dispersion(sample, history, chosen):
+    """Learn how changes depend on each other."""
+    host = sample.page["host"]
+    rate = chosen.rate(history, host)
+    return Dispersion.learn(*measured(sample.bits, rate, sample.page), host)
 
 
 def _signalled(batch):
@@ -384,26 +380,28 @@ class _Totals:
     """What is counted while the tables of rates are written."""
 
     def __init__(self):
-        self.kinds, self.signals_from = Counter(), Counter()
-        self.n_crawls, self.n_first, self.times = 0, 0, []
+        self.kinds = Counter()
+        self.signals_from = Counter()
+        self.fetches = Counter()
+        self.times = []
 
     def add(self, rows):
         """Count the pages of one table."""
         self.kinds.update(_kinds(rows))
         if "signals_from" in rows.column_names:
             self.signals_from.update(rows["signals_from"].to_pylist())
-        made = pc.add(rows["n_crawls"], rows["n_incomparable"])
-        self.n_crawls += pc.sum(made).as_py()
-        self.n_first += pc.count(rows["first_crawl"]).as_py()
+        for name in ("n_crawls", "n_incomparable", "n_failed"):
+            self.fetches[name] += pc.sum(rows[name]).as_py()
+        self.fetches["first"] += pc.count(rows["first_crawl"]).as_py()
         ends = pc.min(rows["first_crawl"]), pc.max(rows["last_crawl"])
         self.times += [end.as_py() for end in ends if end.is_valid]
 
-    def paces(self):
-        """Crawls a day, without and with the first of each page; 0 if unknown."""
-        if not self.n_crawls or not (length := np.ptp(self.times)):
-            return 0.0, 0.0
-        days = length / timedelta(days=1)
-        return self.n_crawls / days, (self.n_crawls + self.n_first) / days
+    def pace(self):
+        """Fetches a day; 0 if unknown."""
+        compared = self.fetches["n_crawls"] + self.fetches["n_incomparable"]
+        if not compared or not (length := np.ptp(self.times)):
+            return 0.0
+        return self.fetches.total() / (length / timedelta(days=1))
 
 
 def _kinds(rows):
@@ -429,7 +427,6 @@ def _estimates(log, model, totals, suspects, known):
         (n_signals,) = log.connection.execute(query).fetchone()
         precision, recall = map(float, model.quality.of_all)
         signals = {"used": n_signals, "precision": precision, "recall": recall}
-    pace, pace_of_all = totals.paces()
     failed = log.tally.failed.most_common()
     return Estimates(
         counts=dict(log.tally.counts),
@@ -442,8 +439,7 @@ def _estimates(log, model, totals, suspects, known):
         drift=model.drift,
         period=model.period,
         what=log.what,
-        pace=pace,
-        pace_of_all=pace_of_all,
+        pace=totals.pace(),
         suspects=suspects.found(),
         bulk_days=model.bulk_days,
         kinds=dict(totals.kinds),
@@ -466,8 +462,7 @@ def _tables(batch, *, model, with_state):
     columns |= {"n_crawls": n, "n_changed": n_changed, **posterior}
     if model.period:
         rates = posterior["log_rate"], posterior["log_stderr"]
-        low, high = number_of_changes(*rates, model.period, model.drift)
-        columns |= {"next_low": low, "next_high": high}
+        columns["next_high"] = most_changes(*rates, model.period, model.drift)
     now = freshness.crawled(bits, posterior["change_rate"])
     columns["freshness_now"] = pa.array(now, mask=np.isnan(now))
     columns["degenerate"] = _degenerate(history)
@@ -489,8 +484,7 @@ def _posterior(batch, history, chosen, dispersion):
     information = likelihood.log_information(posterior, mode)
     share = likelihood.log_information(history, mode) / information
     widening = 1 + (dispersion.of(*found, host) - 1) * share
-    low, high = likelihood.likelihood_interval(posterior, mode, widening)
-    log_rate = likelihood.mean_log_rate(posterior, mode, widening)
+    low, high, log_rate = likelihood.spread(posterior, mode, widening)
     columns = {
         "change_rate": mode * scale,
         "low": low * scale,

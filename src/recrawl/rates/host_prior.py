@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from paperlib.estimators.batch import replace_degenerate
 from recrawl.log.history import History
 from recrawl.log.state import kept
-from recrawl.rates import likelihood
+from recrawl.rates import likelihood_kernels as kernels
 from recrawl.rates.dispersion import by_host, encoded
 from recrawl.rates.prior import PseudoObservations
 from recrawl.types import Array
@@ -19,8 +20,6 @@ __all__ = ["SAMPLE", "Chosen", "choose", "learnt", "log_loss", "scaled"]
 # Pages from which the prior is learnt and on which predictions are compared.
 # The standard error of a mean log loss is then about 0.01.
 SAMPLE = 2000
-
-_OF_CRAWLS = "interval", "changed", "age", "count"  # arrays of a history
 
 # Predicted probabilities are kept this far from 0 and 1, so that one bit that
 # was thought impossible does not outweigh all others.
@@ -58,23 +57,7 @@ def log_loss(change_rate: ArrayLike, interval: ArrayLike, changed: ArrayLike) ->
     >>> log_loss(0.5, 1.0, [True, False]).round(3)
     array([0.933, 0.5  ])
     """
-    return loss_of(-np.expm1(-np.multiply(change_rate, interval)), changed)
-
-
-def loss_of(probability: ArrayLike, changed: ArrayLike) -> Array:
-    """Loss of `log_loss` by the predicted probabilities of a change.
-
-    Parameters
-    ----------
-    probability : array_like
-        Predicted probabilities.
-    changed : array_like of bool
-        Whether the crawl found a change.
-
-    Returns
-    -------
-    ndarray
-    """
+    probability = -np.expm1(-np.multiply(change_rate, interval))
     probability = np.clip(probability, _SURE, 1 - _SURE)
     return -np.log(np.where(changed, probability, 1 - probability))
 
@@ -234,13 +217,12 @@ def _host_scales(history, host):
     owner = history.per_crawl(member)
     order = np.argsort(owner, kind="stable")
     n = np.bincount(owner, minlength=len(names))
-    crawls = {
-        name: values[order]
-        for name, values in vars(history).items()
-        if name in _OF_CRAWLS and values is not None
-    }
-    together = History(offsets=np.append(0, np.cumsum(n)), **crawls)
-    rate = likelihood.mle(together, substitute=True)
+    starts = np.append(0, np.cumsum(n))
+    interval, changed, _, n_known = history.likelihood_terms()
+    interval = interval[order]
+    rate = np.empty(n.size)
+    kernels.maxima(interval, changed[order], starts, n_known[order], rate)
+    replace_degenerate(rate, interval, starts)
     known = (n > 0) & (rate > 0) & (rate < np.inf)
     log, error = np.log(rate[known]), _LOG_VARIANCE / n[known]
     spread = max(log.var() - error.mean(), 0.0)

@@ -20,6 +20,15 @@ import numpy as np
 from paperlib.estimators.batch import mle_root
 from recrawl.compiled import compiled
 
+# A rate is within its limits, of level 0.95, if its log-likelihood is at most this much
+# below the maximum: half of the quantile of the chi-squared distribution.
+_DROP = 1.9207294103470614
+
+# A logarithm takes as long as all else that is done for a crawl: the probabilities of
+# changes are multiplied until their product is below this, so far above the smallest
+# number, 1e-308, that one factor more leaves the product above it.
+_TINY = 1e-50
+
 # Steps of the search for a limit, in log(rate): how many from a far start, the
 # largest, which keeps exp() finite, and the one that ends it, with an error of its
 # square.
@@ -82,14 +91,38 @@ def _log_likelihood(x, unchanged_time, known, interval):
     curvature = -rate * unchanged_time
     value = known * x + curvature
     slope = known + curvature
+    product = 1.0
+    before = p = r = bend = 0.0
     for w in interval:
-        a = rate * w
-        p = -math.expm1(-a)
-        r = a * math.exp(-a) / p
-        value += math.log(p)
+        if w != before:  # most crawlers keep to their intervals
+            before = w
+            a = rate * w
+            p = -math.expm1(-a)
+            r = a * (1.0 - p) / p
+            bend = r * (1.0 - a - r)
         slope += r
-        curvature += r * (1.0 - a - r)
-    return value, slope, curvature
+        curvature += bend
+        product *= p
+        if product < _TINY:
+            value += math.log(product)
+            product = 1.0
+    return value + math.log(product), slope, curvature
+
+
+@compiled
+def likelihoods(log_rate, interval, changed, offsets, n_known, out):
+    """Likelihood of every page at every rate, of sum 1; shape (n_pages, n_grid).
+
+    With thousands of crawls the likelihood is below the smallest number, on the whole
+    grid or where it is largest, so that its logarithm is added up first.
+    """
+    sifted = np.empty(interval.size)
+    for i in range(offsets.size - 1):
+        page = page_of(i, interval, changed, offsets, n_known, sifted)
+        for k in range(log_rate.size):
+            out[i, k] = _log_likelihood(log_rate[k], *page)[0]
+        out[i] = np.exp(out[i] - out[i].max())
+        out[i] /= out[i].sum()
 
 
 @compiled
@@ -117,51 +150,44 @@ def _limit(x, level, page):
 
 
 @compiled
-def limits(rate, drop, interval, changed, offsets, n_known, low, high):
-    """Where the log-likelihood is `drop` below its maximum, on either side.
-
-    The maximum is at `rate`, positive and finite. All four are of shape (n_pages,),
-    of which `low` and `high` are written; NaN where not converged.
-    """
-    sifted = np.empty(interval.size)
-    for i in range(rate.size):
-        page = page_of(i, interval, changed, offsets, n_known, sifted)
-        x = math.log(rate[i])
-        value, _slope, curvature = _log_likelihood(x, *page)
-        # where a parabola of this curvature has fallen by `drop`
-        width = min(math.sqrt(-2.0 * drop[i] / curvature), _MAX_FIRST_WIDTH)
-        low[i] = _limit(x - width, value - drop[i], page)
-        high[i] = _limit(x + width, value - drop[i], page)
+def _mean(x, top, step, dispersion, page):
+    """Mean of the log rate in the posterior whose mode is the rate e^x."""
+    if page[0] == 0.0:
+        return np.inf
+    total, moment = 1.0, 0.0
+    for direction in (-step, step):
+        shift, weight = 0.0, np.inf
+        while weight > _LEAST_SHARE * total:
+            shift += direction
+            value = _log_likelihood(x + shift, *page)[0]
+            weight = math.exp((value - top) / dispersion + shift)
+            total += weight
+            moment += weight * shift
+    return x + moment / total
 
 
 @compiled
-def mean_log_rate(rate, dispersion, interval, changed, offsets, n_known, out):
-    """Posterior mean of the log rate, all rates equally likely before; writes `out`.
+def spread(rate, dispersion, interval, changed, offsets, n_known, low, high, mean):
+    """Limits of the rate of every page, and the posterior mean of its logarithm.
 
-    The mode is at `rate`; the likelihood is raised to the power 1 / `dispersion`.
-    All three have the shape (n_pages,).
+    The log-likelihood has its maximum at `rate`, positive and finite. It is divided by
+    `dispersion`. The limits are where it is `_DROP` below the maximum, NaN where not
+    converged. Writes the last three; all numbers of pages are of shape (n_pages,).
     """
     sifted = np.empty(interval.size)
     for i in range(rate.size):
         page = page_of(i, interval, changed, offsets, n_known, sifted)
-        if page[0] == 0.0:
-            out[i] = np.inf
-            continue
         x = math.log(rate[i])
         top, _slope, curvature = _log_likelihood(x, *page)
+        drop = _DROP * dispersion[i]
+        # where a parabola of this curvature has fallen by `drop`
+        width = min(math.sqrt(-2.0 * drop / curvature), _MAX_FIRST_WIDTH)
+        low[i] = _limit(x - width, top - drop, page)
+        high[i] = _limit(x + width, top - drop, page)
         # about the standard deviation of the logarithm of a gamma distribution, which
         # is the root of trigamma(1 + information)
         step = _STEP / math.sqrt(0.6 - curvature / dispersion[i])
-        total, moment = 1.0, 0.0
-        for direction in (-step, step):
-            shift, weight = 0.0, np.inf
-            while weight > _LEAST_SHARE * total:
-                shift += direction
-                value = _log_likelihood(x + shift, *page)[0]
-                weight = math.exp((value - top) / dispersion[i] + shift)
-                total += weight
-                moment += weight * shift
-        out[i] = x + moment / total
+        mean[i] = _mean(x, top, step, dispersion[i], page)
 
 
 @compiled

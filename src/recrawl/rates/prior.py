@@ -9,7 +9,7 @@ import scipy
 
 from paperlib import priors
 from recrawl.log.history import History
-from recrawl.rates import prior_kernels as kernels
+from recrawl.rates import likelihood_kernels as kernels
 from recrawl.rates.likelihood import mle
 from recrawl.types import Values
 
@@ -93,10 +93,11 @@ class PseudoObservations(priors.PseudoObservations):
             return cls(mean, mean)
         estimates = mle(history, substitute=True)[crawled]
         ends = np.log([estimates.min() / 10, estimates.max() * 10])
-        rate = np.exp(np.linspace(*ends, math.ceil(np.ptp(ends) / _STEP)))
+        log_rate = np.linspace(*ends, math.ceil(np.ptp(ends) / _STEP))
+        rate = np.exp(log_rate)
         width = np.gradient(rate)
         likelihood = np.empty((crawled.size, rate.size))
-        kernels.likelihoods(*history.likelihood_terms(), rate, likelihood)
+        kernels.likelihoods(log_rate, *history.likelihood_terms(), likelihood)
 
         def loss(logs):
             """Minus the logarithm of the marginal likelihood, and its gradient."""
