@@ -190,20 +190,18 @@ def bulk_days(batch: Batch, change_rate: Array) -> list[BulkDay]:
     interval, changed, _ = batch.history.ragged()
     if not interval.size:
         return []
-    rate = batch.history.per_crawl(change_rate)
+    predicted = -np.expm1(-batch.history.per_crawl(change_rate) * interval)
     end = batch.time / _HOUR
     begin = np.floor(end - 24 * interval)
     origin = begin.min()
     first, behind = (begin - origin).astype(int), np.ceil(end - origin).astype(int)
 
-    def covering(weight):
-        """Sum of the weights of the intervals in which each hour lies."""
-        weight, n = weight * batch.crawled, behind.max() + 1
-        steps = np.bincount(first, weight, n) - np.bincount(behind, weight, n)
-        return np.cumsum(steps)[:-1]
-
-    n, found = covering(np.ones(rate.size)), covering(changed)
-    expected = covering(-np.expm1(-rate * interval))
+    # the sums of each weight over the intervals in which an hour lies
+    size = behind.max() + 1
+    n, found, expected = (
+        np.cumsum(np.bincount(first, each, size) - np.bincount(behind, each, size))[:-1]
+        for each in batch.crawled * [np.ones(end.size), changed, predicted]
+    )
     share = np.where(n >= _LEAST, found / np.maximum(n, 1), 0.0)
     hours = np.flatnonzero((share >= _SHARE) & (found >= _TIMES * expected))
     days = []

@@ -193,8 +193,8 @@ def measured(history: History, change_rate: Array, page: Any) -> tuple[Array, Ar
     value, freedom = dispersion(history, change_rate)
     before, known = (np.asarray(page[name]) for name in ("dispersion", "freedom"))
     total = freedom + known
-    mean = (freedom * value + known * before) / np.maximum(total, 1.0)
-    return np.where(total > 0, mean, value), total
+    excess = freedom * (value - 1) + known * (before - 1)
+    return 1 + excess / np.maximum(total, 1), total
 
 
 @dataclass(frozen=True)

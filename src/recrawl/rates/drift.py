@@ -75,7 +75,11 @@ def drift(
     owner = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
     factors = []
     for cut, end in itertools.pairwise(np.unique(cuts)):
-        learnt = posterior(_restricted(sample, time <= cut))
+        early = time <= cut
+        history = kept(sample.history, early)
+        learnt = posterior(
+            replace(sample, history=history, time=time[early], crawled=crawled[early])
+        )
         later = np.flatnonzero(crawled & (time > cut) & (time <= end))
         later = later[:: later.size // _MOST_BITS + 1]
         names = "change_rate", "log_stderr", "log_rate"
@@ -84,22 +88,15 @@ def drift(
     return factors
 
 
-def _restricted(batch, keep):
-    """The batch with some of its crawls."""
-    crawls = {"time": batch.time[keep], "crawled": batch.crawled[keep]}
-    return replace(batch, history=kept(batch.history, keep), n_signals=None, **crawls)
-
-
 def _factor(rates, interval, changed):
     """The factor of `drift` for the bits of one part."""
     # half a change stands for none
     found = np.clip(changed.sum(), 0.5, max(changed.size - 0.5, 0.5))
 
     def missing(log):
-        def unchanged(rate):
-            return np.exp(-rate * np.exp(log) * interval)
-
-        return interval.size - expected(unchanged, *rates).sum() - found
+        time = np.exp(log) * interval
+        unchanged = expected(lambda rate: np.exp(-rate * time), *rates)
+        return interval.size - unchanged.sum() - found
 
     if missing(-_MOST) >= 0 or missing(_MOST) <= 0:
         return float(np.exp(np.copysign(_MOST, -missing(0.0))))

@@ -7,7 +7,6 @@ import functools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 
 from paperlib.errors import ArgumentError
 from recrawl.log import cluster, reading
+from recrawl.log.database import sql
 from recrawl.log.files import alone
 from recrawl.log.output import check_once, check_output, description, parquet, table
 from recrawl.log.state import compress
@@ -25,7 +25,7 @@ from recrawl.rates import freshness, host_prior, likelihood
 from recrawl.rates.diagnosis import Suspects, bulk_days
 from recrawl.rates.dispersion import Dispersion, measured
 from recrawl.rates.drift import drift, most_changes
-from recrawl.rates.quality import Quality
+from recrawl.rates.quality import SOURCES, Quality
 from recrawl.types import PathLike
 from recrawl.units import counted
 
@@ -45,6 +45,7 @@ _COPIED = (
     "last_crawl",
     "gone",
 )
+_DEGENERATE = "never changed", "always changed"
 _DAY = 86_400_000_000  # microseconds
 
 
@@ -270,7 +271,7 @@ def estimate(
     ):
         known = _known(log, _existing(state))
         sample = log.sample(host_prior.SAMPLE)
-        suspects, totals = Suspects(log.connection), _Totals()
+        suspects, counts = Suspects(log.connection), Counter()
         model = _learn(sample, _existing(state))
         function = functools.partial(_tables, model=model, with_state=state is not None)
         for found in log.map(function):
@@ -279,8 +280,8 @@ def estimate(
                 writer.write(rows)
                 if writer is rates:
                     suspects.add(rows)
-                    totals.add(rows)
-        found = _estimates(log, model, totals, suspects, known)
+                    counts.update(_counted(rows))
+        found = _estimates(log, model, counts, suspects, known)
         if state is not None:
             states.describe({"drift": found.drift})
         rates.describe(asdict(found))
@@ -376,57 +377,31 @@ def _signalled(batch):
     return batch.bits, batch.n_signals[batch.crawled], batch.page["host"]
 
 
-class _Totals:
-    """What is counted while the tables of rates are written."""
-
-    def __init__(self):
-        self.kinds = Counter()
-        self.signals_from = Counter()
-        self.fetches = Counter()
-        self.times = []
-
-    def add(self, rows):
-        """Count the pages of one table."""
-        self.kinds.update(_kinds(rows))
-        if "signals_from" in rows.column_names:
-            self.signals_from.update(rows["signals_from"].to_pylist())
-        for name in ("n_crawls", "n_incomparable", "n_failed"):
-            self.fetches[name] += pc.sum(rows[name]).as_py()
-        self.fetches["first"] += pc.count(rows["first_crawl"]).as_py()
-        ends = pc.min(rows["first_crawl"]), pc.max(rows["last_crawl"])
-        self.times += [end.as_py() for end in ends if end.is_valid]
-
-    def pace(self):
-        """Fetches a day; 0 if unknown."""
-        compared = self.fetches["n_crawls"] + self.fetches["n_incomparable"]
-        if not compared or not (length := np.ptp(self.times)):
-            return 0.0
-        return self.fetches.total() / (length / timedelta(days=1))
+def _counted(rows):
+    """What a table of rates adds to the counts: crawls, and pages by kind."""
+    degenerate = pc.value_counts(rows["degenerate"]).to_pylist()
+    counts = {f"{each['values']} changed": each["counts"] for each in degenerate}
+    counts["n_crawls"] = pc.sum(rows["n_crawls"]).as_py() or 0
+    if "signals_from" in rows.column_names:
+        counts |= Counter(rows["signals_from"].to_pylist())
+    return counts
 
 
-def _kinds(rows):
-    """How many pages of a table of rates are of which kind."""
-    unknown = pc.and_not(pc.is_null(rows["last_crawl"]), rows["gone"])
-    fetched = pc.greater(rows["n_incomparable"], 0)
-    kinds = {
-        "never changed": pc.equal(rows["degenerate"], "never"),
-        "always changed": pc.equal(rows["degenerate"], "always"),
-        "whose URL names no host": pc.equal(rows["host"], ""),
-        "gone": rows["gone"],
-        "never fetched successfully": pc.and_not(unknown, fetched),
-        "fetched, but with nothing to compare": pc.and_(unknown, fetched),
-    }
-    return {kind: pc.sum(pages).as_py() or 0 for kind, pages in kinds.items()}
-
-
-def _estimates(log, model, totals, suspects, known):
+def _estimates(log, model, counts, suspects, known):
     """Summarise what was read, learnt and written."""
+    pages = log.connection.execute(sql("count_pages", "rates"))
+    names = [name for name, *_ in pages.description]
+    kinds = dict(zip(names, pages.fetchone(), strict=True))
+    n_compared = counts["n_crawls"] + kinds.pop("incomparable")
+    others, days = kinds.pop("others"), kinds.pop("days")
+    kinds = {name: counts[name] for name in _DEGENERATE} | kinds
     signals = {}
     if model.quality is not None:
         query = "select sum(n_signals)::bigint from sorted"
         (n_signals,) = log.connection.execute(query).fetchone()
         precision, recall = map(float, model.quality.of_all)
         signals = {"used": n_signals, "precision": precision, "recall": recall}
+        signals |= {name: counts[name] for name in SOURCES}
     failed = log.tally.failed.most_common()
     return Estimates(
         counts=dict(log.tally.counts),
@@ -439,12 +414,12 @@ def _estimates(log, model, totals, suspects, known):
         drift=model.drift,
         period=model.period,
         what=log.what,
-        pace=totals.pace(),
+        pace=(n_compared + others) / days if n_compared and days else 0.0,
         suspects=suspects.found(),
         bulk_days=model.bulk_days,
-        kinds=dict(totals.kinds),
+        kinds=kinds,
         failed={str(status or "none"): n for status, n in failed},
-        signals=signals | totals.signals_from,
+        signals=signals,
         known=known,
     )
 

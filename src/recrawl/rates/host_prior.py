@@ -223,8 +223,9 @@ def _host_scales(history, host):
     rate = np.empty(n.size)
     kernels.maxima(interval, changed[order], starts, n_known[order], rate)
     replace_degenerate(rate, interval, starts)
-    known = (n > 0) & (rate > 0) & (rate < np.inf)
-    log, error = np.log(rate[known]), _LOG_VARIANCE / n[known]
+    log = np.log(rate)
+    known = np.isfinite(log)
+    log, error = log[known], _LOG_VARIANCE / n[known]
     spread = max(log.var() - error.mean(), 0.0)
     log = spread / (spread + error) * (log - log.mean())
     return dict(zip(compress(names, known), np.exp(log).tolist(), strict=True))
