@@ -56,32 +56,26 @@ def test_equal_intervals_have_a_closed_form(n, k, w):
     assert found == pytest.approx(np.log(n / (n - k)) / w, rel=1e-10, abs=0)
 
 
-@pytest.mark.parametrize("decades", [1.0, 3.0, 6.0])  # either way
+# Of one tiny interval among huge ones the likelihood is flat over 25 units of log rate.
+FLAT = History([1e6] * 5 + [1e-6], [1] * 5 + [0], [0, 6])
+
+
+@pytest.mark.parametrize(
+    "history", [*(irregular(1, decades=decades) for decades in (1.0, 3.0, 6.0)), FLAT]
+)
 @pytest.mark.parametrize("widened", [1.0, 2.5])
-def test_the_maximum_and_the_limits_solve_their_equations(decades, widened):
-    history = irregular(1, decades=decades)
+def test_the_maximum_and_the_limits_solve_their_equations(history, widened):
     found = mle(history), *spread(history, mle(history), widened)[:2]
     drop = widened * stats.chi2.ppf(0.95, 1) / 2
     for (w, changed), rate, *ends in zip(pages(history), *found, strict=True):
         with np.errstate(over="ignore"):
             score = (w[changed] / np.expm1(rate * w[changed])).sum()
-        assert score == pytest.approx(w[~changed].sum(), rel=1e-10, abs=0)
+        assert score == pytest.approx(w[~changed].sum(), rel=1e-9, abs=0)
         assert ends[0] < rate < ends[1]
         top = log_likelihood(rate, w, changed)
         for end in ends:
             at = log_likelihood(end, w, changed)
             assert top - at == pytest.approx(drop, abs=1e-10 * (1 + abs(at)))
-
-
-def test_one_tiny_interval_among_huge_ones():
-    """The likelihood is flat over 25 units of log rate."""
-    w, changed = np.array([1e6] * 5 + [1e-6]), np.arange(6) < 5
-    rate = mle(history := History(w, changed))
-    # 5 w / (exp(rate w) - 1) = 1e-6
-    assert rate == pytest.approx(np.log1p(5e12) / 1e6, rel=1e-10, abs=0)
-    top, drop = log_likelihood(rate, w, changed), stats.chi2.ppf(0.95, 1) / 2
-    for end in spread(history, rate)[:2]:
-        assert top - log_likelihood(end, w, changed) == pytest.approx(drop, abs=1e-8)
 
 
 @pytest.mark.slow
@@ -254,14 +248,8 @@ from recrawl.log.history import History
 
 history = History(np.ones((100_000, 3)), np.arange(300_000).reshape(-1, 3) % 7 < 3)
 expected = mle(history)
-
-
-def same():
-    assert (mle(history) == expected).all()
-
-
 with multiprocessing.get_context("fork").Pool(2) as pool:
-    pool.starmap(same, [(), ()])
+    assert (pool.map(mle, [history] * 2) == expected).all()
 """
 
 

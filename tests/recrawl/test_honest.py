@@ -207,11 +207,9 @@ def test_a_dispersion_that_is_known_badly_widens_by_students_t():
     found = Dispersion(2.0, 5.0, {}).of(np.full(2, 2.0), freedom, pa.array(["a", "b"]))
     ratio = stats.t.ppf(0.975, freedom + 5) / stats.norm.ppf(0.975)
     assert_allclose(found, 2.0 * ratio**2, rtol=1e-12)
-
-
-def test_no_interval_is_narrower_than_that_of_poisson_changes():
+    # and no interval is narrower than that of Poisson changes
     regular = Dispersion(0.5, 1e6, {"a": 0.3})
-    found = regular.of(np.full(2, 0.2), np.array([0.0, 3.0]), pa.array(["a", "b"]))
+    found = regular.of(np.full(2, 0.2), freedom, pa.array(["a", "b"]))
     assert found.tolist() == [1.0, 1.0]
 
 
@@ -275,13 +273,7 @@ def test_what_estimate_keeps_of_the_log(month, tmp_path):
     log, history = month
     found = estimate(log, tmp_path / "rates.parquet")
     kept = json.loads(pq.read_metadata(tmp_path / "rates.parquet").metadata[b"recrawl"])
-    assert kept["dispersion"] == found.dispersion
-    assert found.drift == kept["drift"]
+    assert (kept["dispersion"], kept["drift"]) == (found.dispersion, found.drift)
     assert found.period == pytest.approx(history.total(history.interval).max() / 5)
-    long = log_of(
-        tmp_path / "long.parquet", polled(poisson, np.random.default_rng(15), 50, 50)
-    )
-    found = estimate(long, tmp_path / "rates.parquet", force=True)
-    assert found.period == 10.0
-    # 500 bits in each part, of which some 300 changed
-    assert_allclose(found.drift, 1.0, atol=4 / np.sqrt(300))
+    # some 280 bits in each part, of which a third changed
+    assert_allclose(found.drift, 1.0, atol=4 / np.sqrt(90))
