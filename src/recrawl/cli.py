@@ -337,9 +337,11 @@ def _estimate(log, output, **given):
     pages = units.counted(found.n_pages, "page")
     _print(
         f"{output}: {_rows(found.counts)} of {pages}, read from {found.what}",
-        f"rates by {found.why}",
-        f"dispersion {found.dispersion:.2f}, which is 1 if changes are Poisson",
+        f"rates by one prior for {'each host' if found.scales else 'all pages'}; "
+        f"intervals {max(found.dispersion, 1) ** 0.5:.2g} times as wide as if changes "
+        "were Poisson",
         _drifted(found.drift),
+        "pages without a row in the log are not known here",
     )
     if found.known:
         known, n_pages = found.known
@@ -371,14 +373,11 @@ def _estimate(log, output, **given):
             "soft 404s, dates that servers make up and clocks that go back are not "
             "looked for with Dask"
         )
+    pace = units.rounded(float(f"{found.pace:.3g}"))
     if found.pace:
-        pace, of_all = map(units.rounded, (found.pace, found.pace_of_all))
-        _print(
-            f"the log's pace is {pace} crawls a day without the first crawl of each "
-            f"page, {of_all} with it"
-        )
+        _print(f"the log made {pace} fetches a day, first and failed ones too")
     if output.suffix.lower() != ".csv":
-        rate = f"{found.pace:.6g}" if found.pace else "CRAWLS"
+        rate = pace.replace(",", "") if found.pace else "CRAWLS"
         given = f"{shlex.quote(str(output))} --bandwidth {rate}/day"
         _print(f"next: recrawl schedule {given} -o schedule.parquet")
 
@@ -566,7 +565,7 @@ def _report(log, output, **given):
 
     found = recrawl.report(log, output, **given).estimates
     pages = units.counted(found.n_pages, "page")
-    pace = f"{units.rounded(found.pace)} crawls a day"
+    pace = f"{units.rounded(found.pace)} fetches a day"
     _print(f"{output}: {_rows(found.counts)} of {pages}, {pace}")
 
 

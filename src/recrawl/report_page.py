@@ -115,7 +115,7 @@ def report(
     ...     output.read_text(encoding="utf-8").splitlines()[0]
     '<!DOCTYPE html>'
     >>> found.estimates.pace, len(found.schedules)
-    (1.0, 5)
+    (1.125, 5)
     """
     if bandwidth is not None:
         bandwidth = checks.number("bandwidth", bandwidth, above=True)

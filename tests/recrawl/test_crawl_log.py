@@ -23,7 +23,7 @@ from recrawl import BadRowsWarning, backtest, compare, estimate, schedule
 from recrawl.log import reading
 from recrawl.log.history import History
 from recrawl.plan import allocation, problem
-from recrawl.rates import host_prior, likelihood
+from recrawl.rates import likelihood
 from recrawl.rates.prior import PseudoObservations
 from tests.recrawl.crawl_logs import START, parquet
 from tests.recrawl.made import simulate_history
@@ -166,7 +166,7 @@ def test_rates_are_those_of_each_page_alone(rows, rates):
         rate = root([*pseudo, *crawls])
         assert page["change_rate"] == pytest.approx(rate, rel=1e-9)
         history = History(*zip(*pseudo, *crawls, strict=True))
-        limits = likelihood.likelihood_interval(history, rate, page["dispersion"])
+        limits = likelihood.spread(history, rate, page["dispersion"])[:2]
         assert (page["low"], page["high"]) == pytest.approx(limits, rel=1e-7)
         if not n:  # pseudo-observations are independent
             assert page["dispersion"] == 1.0
@@ -409,7 +409,7 @@ def test_backtest_against_a_direct_computation(rows, log):
     early, late = by_page(rows, until=cut), by_page(rows, after=cut)
     flat = [crawl for page in early.values() for crawl in page]
     offsets = np.cumsum([0, *map(len, early.values())])
-    prior = host_prior.learn_prior(History(*zip(*flat, strict=True), offsets))
+    prior = PseudoObservations.learn(History(*zip(*flat, strict=True), offsets))
     together = root(flat)
     pseudo = [(prior.changed, True), (prior.unchanged, False)]
     rules = {

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from recrawl.errors import DistrustedAgeWarning
 from recrawl.log.history import History
-from recrawl.rates.likelihood import likelihood_interval, mle
+from recrawl.rates.likelihood import mle, spread
 from recrawl.rates.prior import PseudoObservations
 from tests.recrawl import plain
 
@@ -55,7 +55,7 @@ def test_the_example_of_the_theory():
 def test_a_first_fetch_gives_an_estimate():
     history = History([3.0], [True], age=[3.0])
     assert_allclose(mle(history), 1 / 3, rtol=1e-12)
-    assert np.isfinite(likelihood_interval(history, mle(history))).all()
+    assert np.isfinite(spread(history, mle(history))).all()
 
 
 @pytest.mark.parametrize(

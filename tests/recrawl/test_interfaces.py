@@ -37,7 +37,7 @@ BRIEF = (
 KERNELS = (
     *("recrawl.compiled", "recrawl.live.bayes"),
     *("recrawl.live.gamma", "recrawl.live.heaps", "recrawl.live.slots"),
-    *("recrawl.rates.likelihood_kernels", "recrawl.rates.prior_kernels"),
+    "recrawl.rates.likelihood_kernels",
 )
 
 
