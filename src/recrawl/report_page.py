@@ -21,8 +21,7 @@ from recrawl.log.database import pattern, sql
 from recrawl.log.files import temporary_folder, write_atomic
 from recrawl.log.formats.source import Source
 from recrawl.log.output import check_output
-from recrawl.plan.compare import Comparison, compare
-from recrawl.plan.schedule import schedule
+from recrawl.plan.schedule import Schedule, schedule
 from recrawl.rates.backtest import Backtest, backtest
 from recrawl.rates.estimate import Estimates, estimate
 from recrawl.types import PathLike
@@ -30,9 +29,8 @@ from recrawl.types import PathLike
 __all__ = ["Report", "report"]
 
 _MOST = 100  # hosts in the table
-_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)  # budgets, of the pace of the log
 _LEAST_CRAWLS = 20  # of a bin of the calibration that is drawn
-_BLUE, _ORANGE = "#0b62a4", "#e69f00"  # differ in grey too
+_BLUE, _ORANGE, _GREY = "#0b62a4", "#e69f00", "#757575"  # differ in brightness too
 _SIZE = (4.4, 2.9)  # inches; about 420 pixels wide, so that type is not scaled
 
 
@@ -44,18 +42,14 @@ class Report:
     ----------
     estimates : Estimates
         Of `estimate`.
-    schedules : list of Schedule
-        At a quarter, half, once, twice and four times the pace or the
-        bandwidth asked for; empty if there is neither.
-    rules : Comparison or None
-        Of `compare`; None if it has nothing to compare.
+    schedule : Schedule or None
+        Of `schedule` at the pace or the bandwidth asked for; None if there is neither.
     backtest : Backtest or None
         Of `backtest`; None if it has nothing to predict.
     """
 
     estimates: Estimates
-    schedules: list
-    rules: Comparison | None
+    schedule: Schedule | None
     backtest: Backtest | None
 
 
@@ -69,9 +63,9 @@ def report(
 ) -> Report:
     r"""Write what a log holds as one page of HTML that needs no network.
 
-    The page has the results of `estimate`, `schedule` at five budgets,
-    `compare` and `backtest`, with pictures and the commands to go on
-    with. What these functions cannot do with a log, the page says.
+    The page has the results of `estimate`, `schedule` and `backtest`, with pictures
+    and the commands to go on with. What these functions cannot do with a log, the page
+    says.
 
     Parameters
     ----------
@@ -80,7 +74,7 @@ def report(
     output : path
         The file to write.
     bandwidth : float, optional
-        Crawls a day of the middle budget; by default the pace of the log.
+        Crawls a day of the schedule; by default the pace of the log.
     force : bool, default False
         Overwrite an output that exists.
     memory : str, default "50%"
@@ -114,8 +108,8 @@ def report(
     ...     found = report(log, output)
     ...     output.read_text(encoding="utf-8").splitlines()[0]
     '<!DOCTYPE html>'
-    >>> found.estimates.pace, len(found.schedules)
-    (1.0, 5)
+    >>> found.estimates.pace, found.schedule.spent
+    (1.0, 1.0)
     """
     if bandwidth is not None:
         bandwidth = checks.number("bandwidth", bandwidth, above=True)
@@ -136,8 +130,7 @@ def report(
         bandwidth = bandwidth or estimates.pace
         found = Report(
             estimates,
-            _tried(why_not, "budgets", _schedules, rates, bandwidth) or [],
-            _tried(why_not, "rules", compare, log),
+            _tried(why_not, "budgets", _scheduled, rates, bandwidth),
             _tried(why_not, "calibration", backtest, log),
         )
     page = _rendered(
@@ -146,7 +139,7 @@ def report(
         files=len(source.files()[0]),
         found=estimates,
         totals=totals,
-        plan=found.schedules[len(_FACTORS) // 2] if found.schedules else None,
+        plan=found.schedule,
         most=_MOST,
         pictures=_pictures(bins, found),
         why_not=why_not,
@@ -172,12 +165,14 @@ def _tried(why_not, name, function, *arguments, **options):
         return None
 
 
-def _schedules(rates, bandwidth):
-    """`Schedule` at five budgets."""
+def _scheduled(rates, bandwidth):
+    """The `Schedule`."""
     if not bandwidth:
         raise ValueError("the log tells no pace of crawls: name a bandwidth")
-    plan = rates.with_name("schedule.parquet")
-    return [schedule(rates, plan, f * bandwidth, force=True) for f in _FACTORS]
+    found = schedule(rates, rates.with_name("schedule.parquet"), bandwidth)
+    if found.freshness is None:
+        raise ValueError("the log has no fetch that can be compared")
+    return found
 
 
 def _commands(source, bandwidth):
@@ -221,8 +216,7 @@ def _pictures(bins, found):
     """Pictures by name, each an address with its data and a text."""
     drawn = {
         "rates": (_draw_rates, bins),
-        "budgets": (_draw_budgets, found.schedules),
-        "rules": (_draw_rules, found.rules),
+        "budgets": (_draw_budgets, found.schedule and found.schedule.budgets),
         "calibration": (_draw_calibration, found.backtest),
     }
     with style.context("recrawl.report"):
@@ -250,33 +244,24 @@ def _draw_rates(ax, bins):
     )
 
 
-def _draw_budgets(ax, schedules):
-    """Draw the freshness of schedules by their budget."""
-    budget = [plan.bandwidth for plan in schedules]
-    fresh = [plan.freshness for plan in schedules]
-    ax.plot(budget, fresh, color=_BLUE, marker="o", label="if changes were Poisson")
-    promises = [plan.promise for plan in schedules]
+def _draw_budgets(ax, budgets):
+    """Draw the freshness of schedules by their budget, and of crawling in turn."""
+    crawls = [each["bandwidth"] for each in budgets]
+    fresh = [each["scheduled"] for each in budgets]
+    turn = [each["in turn"] for each in budgets]
+    ax.plot(crawls, fresh, color=_BLUE, marker="o", label="scheduled")
+    ax.plot(crawls, turn, "s--", color=_GREY, label="in turn")
+    promises = [each["promise"] for each in budgets]
     if None not in promises:
-        low, middle, high = np.transpose(promises)
-        ax.plot(budget, middle, "s--", color=_ORANGE, label="promised")
-        ax.fill_between(budget, low, high, color=_ORANGE, alpha=0.2, linewidth=0)
+        low, _, high = np.transpose(promises)
+        ax.fill_between(crawls, low, high, color=_ORANGE, alpha=0.2, label="promised")
     ax.set(xscale="log", xlabel="crawls a day", ylabel="freshness")
-    ticks = [units.rounded(float(f"{each:.3g}")) for each in budget]
-    ax.set_xticks(budget, ticks)
+    ticks = [units.rounded(float(f"{each:.3g}")) for each in crawls]
+    ax.set_xticks(crawls, ticks)
     ax.minorticks_off()
     ax.legend(loc="lower right")
-    points = zip(ticks, fresh, strict=True)
-    return ", ".join(f"{f:.3f} at {crawls}" for crawls, f in points) + "."
-
-
-def _draw_rules(ax, rules):
-    """Draw the freshness of rules in the long run as bars, the worst below."""
-    fresh = rules.freshness
-    colors = [_ORANGE if name == "the log" else _BLUE for name in fresh]
-    bars = ax.barh(list(fresh), list(fresh.values()), color=colors)
-    ax.bar_label(bars, fmt="%.3f", padding=3)
-    ax.set(xlim=(0, 1.15), xlabel="freshness")
-    return ", ".join(f"{name} {each:.3f}" for name, each in fresh.items()) + "."
+    points = zip(ticks, fresh, turn, strict=True)
+    return ", ".join(f"{f:.3f} at {n} (in turn {t:.3f})" for n, f, t in points) + "."
 
 
 def _draw_calibration(ax, found):
