@@ -161,7 +161,7 @@ _OPTIONS = {
     "schedule": _option("the file that `recrawl schedule` wrote", Path),
     "output": _option(
         "the file to write: .parquet, or .csv for other programs; a report is .html, "
-        "and a schedule with --to what the crawler takes",
+        "and an export what the crawler takes",
         Path,
         "FILE",
     ),
@@ -187,12 +187,10 @@ _OPTIONS = {
         Path,
         "DUMP",
     ),
-    "until": _option(
-        "write only pages that are due by this time (ISO 8601, or now); with --to"
-    ),
+    "until": _option("write only pages that are due by this time (ISO 8601, or now)"),
     "bandwidth": _option(
-        f"crawls in a time, such as 1000/day; units: {units.NAMES}. A report takes it "
-        "as the middle one of five budgets, and without it the pace of the log",
+        f"crawls in a time, such as 1000/day; units: {units.NAMES}. A report takes "
+        "the pace of the log without it",
         _RATE,
         "RATE",
     ),
@@ -231,11 +229,6 @@ _OPTIONS = {
         "of an estimate with --signals",
         choices=("interval", "thresholds"),
         default="interval",
-    ),
-    "share": _option(
-        "share of the rows, the earliest ones, to learn from (default: 0.8)",
-        float,
-        default=0.8,
     ),
     "debug": _option("show where an error comes from", action="store_true"),
 }
@@ -306,10 +299,13 @@ def _convert(log, output, **given):
     import recrawl
 
     what, counts = recrawl.convert(log, output, **given)
-    _print(
-        f"{output}: {_rows(counts)}, read from {what}",
-        f"next: recrawl estimate {shlex.quote(str(output))} -o rates.parquet",
-    )
+    _print(f"{output}: {_rows(counts)}, read from {what}")
+    _print(_next("estimate", output, "-o rates.parquet"))
+
+
+def _next(command, output, more):
+    """A line with the command that goes on from an output."""
+    return f"next: recrawl {command} {shlex.quote(str(output))} {more}"
 
 
 def _rows(counts):
@@ -369,8 +365,8 @@ def _estimate(log, output, **given):
         )
     if output.suffix.lower() != ".csv":
         rate = f"{found.pace:.6g}" if found.pace else "CRAWLS"
-        given = f"{shlex.quote(str(output))} --bandwidth {rate}/day"
-        _print(f"next: recrawl schedule {given} -o schedule.parquet")
+        more = f"--bandwidth {rate}/day -o schedule.parquet"
+        _print(_next("schedule", output, more))
 
 
 def _drifted(factors):
@@ -383,32 +379,15 @@ def _drifted(factors):
     )
 
 
-def _schedule(rates, output, to, exported, until, force, **given):
-    from recrawl.log.files import temporary_folder
-    from recrawl.plan.targets.exporting import check_export
-
-    if to is None:
-        if exported or until:
-            raise ArgumentError("to", "must be given with --exported and --due")
-        _write_schedule(rates, output, output, force=force, **given)
-        return
-    export = {"to": to, "exported": exported, "until": until, "force": force}
-    inputs = rates, given["exceptions"], given["importance"]
-    check_export(output, inputs=inputs, **export)
-    with temporary_folder() as folder:
-        schedule = folder / "schedule.parquet"
-        _write_schedule(rates, schedule, output, **given)
-        _export(schedule, output, **export)
-
-
-def _write_schedule(rates, path, output, bandwidth, **given):
-    """Write a schedule, and print what it is under the name of an output."""
+def _schedule(rates, output, bandwidth, **given):
     import recrawl
 
     names = "least_interval", "greatest_interval", "per_host", "exceptions"
     limits = recrawl.CrawlLimits(**{name: given.pop(name) for name in names})
-    found = recrawl.schedule(rates, path, bandwidth, limits=limits, **given)
+    found = recrawl.schedule(rates, output, bandwidth, limits=limits, **given)
     _print(*_described(found, output, given))
+    if output.suffix.lower() != ".csv":
+        _print(_next("export", output, "--to CRAWLER -o FILE"))
 
 
 def _described(found, output, given):
@@ -559,7 +538,7 @@ _COMMANDS = {
     "schedule": _Command(
         _schedule,
         "compute crawl rates and due times for a bandwidth",
-        "rates output force to exported until bandwidth per_host least_interval "
+        "rates output force bandwidth per_host least_interval "
         "greatest_interval exceptions importance objective policy",
         ("output", "bandwidth"),
         "rates.parquet --bandwidth 1000/day --per-host 10/hour -o schedule.parquet",
@@ -574,9 +553,9 @@ _COMMANDS = {
     "backtest": _Command(
         _backtest,
         "measure how well the first part of a log predicts the rest",
-        f"{_LOG} share",
+        _LOG,
         (),
-        "log.parquet --share 0.7",
+        "log.parquet",
     ),
     "report": _Command(
         _report,

@@ -207,7 +207,6 @@ def test_the_extra_of_logs_holds_all_that_a_log_needs(wheel, tmp_path):
         "estimate log.parquet -o rates.parquet",
         "schedule rates.parquet --bandwidth 90/day -o plan.parquet",
         "export plan.parquet --to nutch -o seeds.txt",
-        f"compare '{log}'",
         f"report '{log}' -o report.html",
     ]
     # One process, as the imports take longer than the work. The code of this checkout,

@@ -307,26 +307,15 @@ def test_names_never_become_sql(tmp_path):
         assert written(plan, "storm", exported=dump)[0] == ""
 
 
-def test_schedule_writes_for_a_crawler(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    crawled = pa.array([0, 0], pa.timestamp("us", "UTC"))
-    columns = {"url": ["http://a", "http://b"], "change_rate": [0.1, 1.0]}
-    rates = parquet(tmp_path / "rates.parquet", **columns, last_crawl=crawled)
-    command = ["schedule", str(rates), "--bandwidth", "2/day", "-o", "seeds.txt"]
-    assert cli.main([*command, "--to", "nutch"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "seeds.txt: 2 crawls a day"
-    assert "seeds.txt: 2 pages; next:" in lines
-    schedule(rates, "plan.parquet", 2.0)
-    assert cli.main(["export", "plan.parquet", "--to", "nutch", "-o", "same.txt"]) == 0
-    assert capsys.readouterr().out.startswith("same.txt: 2 pages; next:")
-    text = (tmp_path / "seeds.txt").read_text()
-    assert text == (tmp_path / "same.txt").read_text()
-    assert text.startswith("http://a\tnutch.fetchInterval=")
-    assert cli.main([*command, "--to", "nutch"]) == 2, "it exists"
-    assert "freshness" not in capsys.readouterr().out, "refused before the schedule"
-    assert cli.main([*command, "--to", "urls", "--force", "--due", "1970-01-02"]) == 0
-    assert (tmp_path / "seeds.txt").read_text() in ("http://a\n", "http://b\n")
+def test_the_command_refuses_to_write_over_a_file(plan, capsys, monkeypatch):
+    monkeypatch.chdir(plan.parent)
+    command = ["export", "plan.parquet", "--to", "nutch", "-o", "seeds.txt"]
+    assert cli.main(command) == 0
+    assert capsys.readouterr().out.startswith("seeds.txt: 3 pages; next:")
+    assert cli.main(command) == 2
+    assert "seeds.txt exists" in capsys.readouterr().err
+    assert cli.main([*command, "--force", "--due", "2026-10-02"]) == 0
+    assert (plan.parent / "seeds.txt").read_text().startswith(NEAR)
 
 
 ENDS = "must end in "
