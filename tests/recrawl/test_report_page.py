@@ -206,12 +206,14 @@ def test_logs_that_tell_little(tmp_path, log, parts):
     assert not {"nan", "nan%", "None"} & set(text.split())
 
 
-def test_a_log_whose_fetches_cannot_be_compared(tmp_path):
-    rows = [(f"https://a.org/{page}", day, 200, day)
-            for page in range(3) for day in ("2026-01-01", "2026-01-02")]  # fmt: skip
+def test_a_log_without_a_page_to_promise_anything_of(tmp_path):
+    """One page is gone, and of the other one the dates are those of the fetches."""
+    rows = [("https://a.org/", "2026-01-01", 200, "2025-01-01"),
+            ("https://a.org/", "2026-01-02", 404, "")]  # fmt: skip
+    rows += [("https://b.org/", f"2026-01-0{k}", 200, f"2026-01-0{k}") for k in (1, 2)]
     columns = ("url", "time", "status", "last_modified")
     file = write(tmp_path / "log.csv", table(rows, columns))
-    recorded(recrawl.report, file, tmp_path / "r.html")
+    recorded(recrawl.report, file, tmp_path / "r.html", bandwidth=1.0)
     text = Page(tmp_path / "r.html").text()
     assert "No budgets: the log has no fetch that can be compared." in text
 

@@ -110,8 +110,8 @@ def export(
     1 page; next:
     'https://example.org/\\tnutch.fetchInterval=172800\\n'
     """
-    _check(output, to, exported)
     check_output(output, force, [schedule, exported], endings=())
+    _check(output, to, exported)
     crawler, now = CRAWLERS[to], time.time_ns() // 1000
     until = _microseconds(crawler.until if until is None else until, now)
     with opened(schedule, "schedule", _COLUMNS) as file:
