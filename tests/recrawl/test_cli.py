@@ -17,7 +17,7 @@ from paperlib.errors import ArgumentError
 from recrawl import __version__, cli
 from recrawl.log import reading
 from recrawl.plan import schedule
-from tests.recrawl.crawl_logs import parquet
+from tests.recrawl.crawl_logs import parquet, write
 
 LOG = Path(__file__).parents[2] / "data" / "example_log.csv.gz"
 COMMANDS = "convert", "estimate", "schedule", "export", "backtest", "report"
@@ -142,6 +142,20 @@ def test_schedule_prints_what_the_function_finds(rates, tmp_path, capsys):
     assert lines[13:] == [f"next: recrawl export {path} --to CRAWLER -o FILE"]
 
 
+def test_limits_and_their_prices(rates, tmp_path, capsys):
+    paths = tmp_path / "plan.parquet", tmp_path / "again.parquet"
+    file = write(tmp_path / "limits.csv", "pattern,rate\nbokeh.example,0.01/minute\n")
+    command = ["schedule", rates, "--per-host", "1/hour", "--limits", file]
+    command += ["--least-interval", "2h", "--bandwidth", "100/day", "-o", paths[0]]
+    said = printed(command, capsys)
+    assert "of these only 38.4: the limits allow no more" in said  # 24 and 14.4
+    assert "price of the limits of hosts: 0." in said
+    assert "price of the least intervals: " in said
+    limits = recrawl.CrawlLimits(1 / 12, per_host=24.0, exceptions=file)
+    recrawl.schedule(rates, paths[1], 100.0, limits=limits)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
 def test_a_plan_that_loses_changes_is_warned_of(tmp_path, capsys):
     urls = [f"https://a.org/{k}" for k in range(4)]
     for change_rate, warned in (([0.1, 0.1, 5.0, 5.0], True), ([1.0] * 4, False)):
@@ -149,22 +163,6 @@ def test_a_plan_that_loses_changes_is_warned_of(tmp_path, capsys):
         command = ["schedule", rates, "--bandwidth", "1/day", "--force"]
         said = printed([*command, "-o", tmp_path / "plan.parquet"], capsys)
         assert ("of all changes are seen by no crawl" in said) is warned
-
-
-def test_limits(rates, tmp_path, capsys):
-    path, file = tmp_path / "plan.parquet", tmp_path / "limits.csv"
-    file.write_text("pattern,rate\nbokeh.example,0.01/minute\n")
-    limits = ["--per-host", "1/hour", "--limits", file]
-    limits += ["--least-interval", "2h", "--bandwidth", "100/day"]
-    said = printed(["schedule", rates, *limits, "-o", path], capsys)
-    assert "of these only 38.4: the limits allow no more" in said
-    assert "price of the limits of hosts: 0." in said
-    assert "price of the least intervals: " in said
-    crawled = pq.read_table(path)["crawl_rate"].to_numpy()
-    hosts = pq.read_table(rates)["host"].to_numpy()
-    for host, limit in {"debian.example": 24, "bokeh.example": 14.4}.items():
-        assert crawled[hosts == host].sum() == pytest.approx(limit)
-    assert crawled.max() <= 12
 
 
 @pytest.mark.slow
