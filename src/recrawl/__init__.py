@@ -52,6 +52,6 @@ def __getattr__(name):
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             f"recrawl.{name} needs the package {error.name}: "
-            "pip install 'paperlib-crawl[log]'",
+            "pip install '.[log]' in a clone",
             name=error.name,
         ) from None

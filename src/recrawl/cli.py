@@ -211,6 +211,12 @@ _OPTIONS = {
         Path,
         "FILE",
     ),
+    "pages": _option(
+        "a list of URLs, one a line, that the crawler knows: those without a row in "
+        "RATES are due at once, with the rate that a new page is expected to have",
+        Path,
+        "FILE",
+    ),
     "importance": _option(
         "a table (url, importance), such as page views; pages that it does not name "
         "keep the importance in RATES",
@@ -323,8 +329,7 @@ def _estimate(log, output, **given):
     pages = units.counted(found.n_pages, "page")
     _print(
         f"{output}: {_rows(found.counts)} of {pages}, read from {found.what}",
-        f"rates by {found.why}",
-        f"dispersion {found.dispersion:.2f}, which is 1 if changes are Poisson",
+        f"rates by {found.why.partition(':')[0]}",
         _drifted(found.drift),
     )
     if found.known:
@@ -364,8 +369,9 @@ def _estimate(log, output, **given):
             f"page, {of_all} with it"
         )
     if output.suffix.lower() != ".csv":
-        rate = f"{found.pace:.6g}" if found.pace else "CRAWLS"
+        rate = f"{found.pace:.3g}" if found.pace else "CRAWLS"
         more = f"--bandwidth {rate}/day -o schedule.parquet"
+        _print("a page without a row in the log is not in the rates: --pages adds it")
         _print(_next("schedule", output, more))
 
 
@@ -406,9 +412,19 @@ def _described(found, output, given):
             f"{given['importance']}, {counts['others']:,} as in the rates"
             f"{rows + _first(counts['first'], n) if n else ''}"
         )
+    if added := found.added:
+        yield (
+            f"{units.counted(added['new'], 'page')} of {given['pages']} added, with "
+            f"{added['known']:,} others in the rates; {added['repeated']:,} lines "
+            "repeat a URL"
+        )
     yield from _freshness(found)
     for kind, cost in found.prices.items():
-        yield f"price of the {kind}: {cost:.2g} of freshness"
+        amount = f"{units.rounded(abs(cost))} of freshness"
+        if cost < 0:
+            yield f"the {kind} cost nothing: they gain {amount}, as rates are uncertain"
+        else:
+            yield f"price of the {kind}: {amount}"
     yield from _unknown(found)
     without = " without limits of hosts" if "limits of hosts" in found.prices else ""
     rows = [["crawls a day", "in turn", f"scheduled{without}", "promised"]]
@@ -421,30 +437,25 @@ def _described(found, output, given):
 
 def _freshness(found):
     """Lines of the expected freshness of a schedule, by what is assumed."""
-    assumed = "if changes were Poisson"
-    rows = [
-        ("expected freshness", *found.compared),
-        (
-            f"{assumed} and estimates exact, pages with intervals",
-            *map(_decimals, found.compared.values()),
-        ),
-    ]
-    if found.unseen:  # not for thresholds
-        allowed = f"{assumed}, with an allowance for errors of estimates"
-        rows.append((allowed, "", "", _decimals(found.freshness)))
+    exact = "if changes come at random, by exact rates"
+    compared = map(_decimals, found.compared.values())
+    rows = [("expected freshness", *found.compared), (exact, *compared)]
     if found.promise is not None:
         low, middle, high = map(_decimals, found.promise)
-        promised = "promised, if rates drift as they did in the log"
-        rows.append((promised, "", "", middle))
-    yield from _table(rows)
-    if found.promise is not None:
-        held = "held nine times in ten, on real pages"
-        yield f"range of the promise: {low} to {high} ({held})"
-    elif found.unseen:
+        rows.append(("promised, as rates err and drift", "", "", middle))
+        yield from _table(rows)
+        yield f"range of the promise: {low} to {high}"
+        yield f"how sure: {found.held}"
+        yield "until the schedule has crawled each page once, copies are the log's"
+    elif found.unseen:  # not for thresholds
+        rows.append(("as rates err", "", "", _decimals(found.freshness)))
+        yield from _table(rows)
         yield (
             "nothing is promised: this needs the metadata of `recrawl estimate`, and "
             "400 bits or more in the log"
         )
+    else:
+        yield from _table(rows)
     if found.unseen and found.unseen["scheduled"] > found.unseen["in turn"] + _MORE:
         yield (
             f"warning: {found.unseen['scheduled']:.0%} of all changes are seen by no "
@@ -454,8 +465,8 @@ def _freshness(found):
 
 
 def _decimals(share):
-    """A share with four decimals, or a word in place of None."""
-    return "unknown" if share is None else f"{share:.4f}"
+    """A share with three decimals, or a word in place of None."""
+    return "unknown" if share is None else f"{share:.3f}"
 
 
 def _unknown(found):
@@ -539,7 +550,7 @@ _COMMANDS = {
         _schedule,
         "compute crawl rates and due times for a bandwidth",
         "rates output force bandwidth per_host least_interval "
-        "greatest_interval exceptions importance objective policy",
+        "greatest_interval exceptions pages importance objective policy",
         ("output", "bandwidth"),
         "rates.parquet --bandwidth 1000/day --per-host 10/hour -o schedule.parquet",
     ),

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from paperlib import checks
 from paperlib.errors import ArgumentError
 from recrawl.log.output import description, opened, sound
+from recrawl.plan.known_pages import new_pages, read_urls
 from recrawl.plan.limits import CrawlLimits, Limit, page_limits
 from recrawl.plan.weights import weighted
 from recrawl.types import Array, PathLike
@@ -53,16 +54,30 @@ class Rates:
             raise ArgumentError("rates", "must hold at least one page, got none")
         #: What `estimate` wrote into the metadata.
         self.metadata = description(path)
+        self._added = self._file.schema_arrow.empty_table()
+
+    def add(self, path: PathLike) -> dict[str, int]:
+        """Append the pages of a list of URLs that have no row; counts of its lines."""
+        urls, repeated = read_urls(path)
+        known, schema = self.read(["url"])["url"], self._file.schema_arrow
+        self._added = new_pages(urls, known, schema, self.metadata)
+        n_new = self._added.num_rows
+        return {"new": n_new, "known": len(urls) - n_new, "repeated": repeated}
 
     def read(self, columns: list[str]) -> pa.Table:
         """Table of columns; the file may lack some."""
         with sound(self._path):
-            return self._file.read(columns=columns)
+            table = self._file.read(columns=columns)
+        return pa.concat_tables([table, self._added.select(table.column_names)])
 
-    def batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        """Yield the same in batches, to hold only one of them."""
+    def batches(self, columns: list[str]) -> Iterator[pa.Table]:
+        """Yield the same in parts, to hold only one of them."""
         with sound(self._path):
-            yield from self._file.iter_batches(PAGES_PER_BATCH, columns=columns)
+            for batch in self._file.iter_batches(PAGES_PER_BATCH, columns=columns):
+                table = pa.Table.from_batches([batch])
+                yield table
+        if self._added.num_rows:
+            yield self._added.select(table.column_names)
 
 
 @dataclass(frozen=True)
@@ -80,12 +95,18 @@ class Pages:
         If hosts have limits.
     counts : dict
         Those of `weighted`; empty without a table of importance.
+    n_crawls : float
+        Median number of crawls of a page that has any; 0 if that is not known.
+    end : datetime64
+        The last crawl of all; NaT if none is known.
     """
 
     columns: dict
     kinds: dict
     hosts: pa.DictionaryArray | None
     counts: dict
+    n_crawls: float
+    end: np.datetime64
 
     @property
     def unknown(self) -> Array:
@@ -115,7 +136,11 @@ def read_pages(file: Rates, needed: list[str], importance: PathLike | None) -> P
     hosts = None
     if "host" in needed:
         hosts = table["host"].dictionary_encode().combine_chunks()
-    return Pages(columns, kinds, hosts, counts)
+    n_crawls = column(table, "n_crawls")
+    crawled = n_crawls[n_crawls > 0]
+    median = np.median(crawled).item() if crawled.size else 0.0
+    end = np.fmax.reduce(column(table, "last_crawl"))
+    return Pages(columns, kinds, hosts, counts, median, end)
 
 
 def _importance(weight):

@@ -97,7 +97,7 @@ class Limit:
 
         Parameters
         ----------
-        batch : pyarrow.RecordBatch
+        batch : pyarrow.RecordBatch or Table
             With the column host, or url for a URL.
 
         Returns
@@ -108,7 +108,7 @@ class Limit:
         pattern = re.escape(self.pattern).replace(r"\*", ".*")
         column = batch["host" if self.is_host else "url"]
         mask = pc.match_substring_regex(column, f"(?s)^{pattern}$")
-        return mask.fill_null(False).to_numpy(zero_copy_only=False)
+        return np.asarray(mask.fill_null(False))
 
 
 def read_limits(path: PathLike) -> list[Limit]:
