@@ -363,11 +363,7 @@ def _estimate(log, output, **given):
             "looked for with Dask"
         )
     if found.pace:
-        pace, of_all = map(units.rounded, (found.pace, found.pace_of_all))
-        _print(
-            f"the log's pace is {pace} crawls a day without the first crawl of each "
-            f"page, {of_all} with it"
-        )
+        _print(f"the log's pace is {units.rounded(found.pace)} fetches a day")
     if output.suffix.lower() != ".csv":
         rate = f"{found.pace:.3g}" if found.pace else "CRAWLS"
         more = f"--bandwidth {rate}/day -o schedule.parquet"
@@ -437,18 +433,18 @@ def _described(found, output, given):
 
 def _freshness(found):
     """Lines of the expected freshness of a schedule, by what is assumed."""
-    exact = "if changes come at random, by exact rates"
+    exact = "if the estimated rates were exact"
     compared = map(_decimals, found.compared.values())
     rows = [("expected freshness", *found.compared), (exact, *compared)]
     if found.promise is not None:
         low, middle, high = map(_decimals, found.promise)
-        rows.append(("promised, as rates err and drift", "", "", middle))
+        rows.append(("promised, with their errors and drift", "", "", middle))
         yield from _table(rows)
         yield f"range of the promise: {low} to {high}"
         yield f"how sure: {found.held}"
         yield "until the schedule has crawled each page once, copies are the log's"
     elif found.unseen:  # not for thresholds
-        rows.append(("as rates err", "", "", _decimals(found.freshness)))
+        rows.append(("with their errors", "", "", _decimals(found.freshness)))
         yield from _table(rows)
         yield (
             "nothing is promised: this needs the metadata of `recrawl estimate`, and "

@@ -29,6 +29,7 @@ from recrawl.types import PathLike
 __all__ = ["Report", "report"]
 
 _MOST = 100  # hosts in the table
+_SURE = 2  # standard errors within which a share is as predicted
 _LEAST_CRAWLS = 20  # of a bin of the calibration that is drawn
 _BLUE, _ORANGE, _GREY = "#0b62a4", "#e69f00", "#757575"  # differ in brightness too
 _SIZE = (4.4, 2.9)  # inches; about 420 pixels wide, so that type is not scaled
@@ -125,14 +126,20 @@ def report(
     ):
         rates = folder / "rates.parquet"
         estimates = estimate(log, rates)
-        (totals,) = _rows(log.connection, "report_totals", rates)
-        bins = _rows(log.connection, "report_rates", rates)
+        of_rates = {"rates": pattern(rates)}
+        (totals,) = _rows(log.connection, sql("report_totals", "rates"), of_rates)
+        bins = _rows(log.connection, sql("report_rates", "rates"), of_rates)
         bandwidth = bandwidth or estimates.pace
+        plan = folder / "schedule.parquet"
         found = Report(
             estimates,
-            _tried(why_not, "budgets", _scheduled, rates, bandwidth),
+            _tried(why_not, "budgets", _scheduled, rates, plan, bandwidth),
             _tried(why_not, "calibration", backtest, log),
         )
+        pages = []
+        if found.schedule is not None:
+            both = of_rates | {"schedule": pattern(plan)}
+            pages = _rows(log.connection, sql("report_pages", "plan"), both)
     page = _rendered(
         version=__version__,
         source=str(source),
@@ -140,6 +147,8 @@ def report(
         found=estimates,
         totals=totals,
         plan=found.schedule,
+        backtest=found.backtest,
+        pages=pages,
         most=_MOST,
         pictures=_pictures(bins, found),
         why_not=why_not,
@@ -149,9 +158,9 @@ def report(
     return found
 
 
-def _rows(connection, query, rates):
-    """Rows of a query of the rates, each a dict by the name of the column."""
-    cursor = connection.execute(sql(query, "rates"), {"rates": pattern(rates)})
+def _rows(connection, query, parameters):
+    """Rows of a query, each a dict by the name of the column."""
+    cursor = connection.execute(query, parameters)
     names = [name for name, *_ in cursor.description]
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
@@ -165,11 +174,11 @@ def _tried(why_not, name, function, *arguments, **options):
         return None
 
 
-def _scheduled(rates, bandwidth):
+def _scheduled(rates, plan, bandwidth):
     """The `Schedule`."""
     if not bandwidth:
         raise ValueError("the log tells no pace of crawls: name a bandwidth")
-    found = schedule(rates, rates.with_name("schedule.parquet"), bandwidth)
+    found = schedule(rates, plan, bandwidth)
     if found.freshness is None:
         raise ValueError("the log has no fetch that can be compared")
     return found
@@ -184,7 +193,7 @@ def _commands(source, bandwidth):
         words += ["--column", f"{ours}={theirs}"]
     if source.as_of is not None:
         words += ["--as-of", source.as_of.isoformat()]
-    rate = f"{bandwidth:.6g}" if bandwidth else "CRAWLS"
+    rate = f"{bandwidth:.3g}" if bandwidth else "CRAWLS"
     return {
         "estimate": shlex.join([*words, "--", *map(str, source.path)]),
         "schedule": f"recrawl schedule rates.parquet --bandwidth {rate}/day "
@@ -203,7 +212,10 @@ def _rendered(**contents):
     environment.filters |= {
         "shown": units.shown,
         "rounded": units.rounded,
-        "per_cent": lambda share: f"{100 * share:.1f}%",
+        "per_cent": lambda share: f"{100 * share:.3g}%",
+        "interval": lambda rate: (
+            f"every {units.as_text(1 / rate)}" if rate else "never"
+        ),
     }
     template = (files(__package__) / "report.html.jinja").read_text(encoding="utf-8")
     return environment.from_string(template).render(**contents)
@@ -255,8 +267,8 @@ def _draw_budgets(ax, budgets):
     if None not in promises:
         low, _, high = np.transpose(promises)
         ax.fill_between(crawls, low, high, color=_ORANGE, alpha=0.2, label="promised")
-    ax.set(xscale="log", xlabel="crawls a day", ylabel="freshness")
-    ticks = [units.rounded(float(f"{each:.3g}")) for each in crawls]
+    ax.set(xscale="log", xlabel="fetches a day", ylabel="freshness")
+    ticks = [units.rounded(each) for each in crawls]
     ax.set_xticks(crawls, ticks)
     ax.minorticks_off()
     ax.legend(loc="lower right")
@@ -272,5 +284,23 @@ def _draw_calibration(ax, found):
     error = np.sqrt(share * (1 - share) / n)
     ax.errorbar(p, share, error, color=_BLUE, marker="o")
     ax.set(xlabel="predicted probability of a change", ylabel="share that had changed")
-    losses = (f"{name} {loss:.4f}" for name, loss in found.log_loss.items())
-    return f"Log loss of {found.n_bits:,} crawls: {', '.join(losses)}."
+    return _calibrated(*bins[bins[:, 2] > 0].T)
+
+
+def _calibrated(p, share, n):
+    """What predictions gave, in words: by group, their mean, what came true, crawls."""
+    predicted, happened = p @ n / n.sum(), share @ n / n.sum()
+    error = np.sqrt(predicted * (1 - predicted) / n.sum())
+    word = "as often as"
+    if happened > predicted + _SURE * error:
+        word = "more often than"
+    elif happened < predicted - _SURE * error:
+        word = "less often than"
+    top = np.flatnonzero(n >= _LEAST_CRAWLS)[-1:]
+    return (
+        f"Of {n.sum():,.0f} crawls {happened:.1%} found a change, and {predicted:.1%} "
+        f"were predicted: pages changed {word} predicted."
+    ) + "".join(
+        f" Where a change was likeliest, {p[k]:.0%}, it was found by {share[k]:.0%}."
+        for k in top
+    )

@@ -123,9 +123,7 @@ class Schedule:
                 "pace of the log only"
             )
         if self.n_crawls < fewest:
-            return (
-                f"a guess: none was measured with fewer than {fewest} crawls of a page"
-            )
+            return f"a guess: all were measured with {fewest} crawls of a page or more"
         n = most if self.n_crawls >= most else fewest
         return (
             f"in logs with {n} crawls of a page {_HELD[n][0]} of such ranges held what "
