@@ -213,9 +213,7 @@ def _rendered(**contents):
         "shown": units.shown,
         "rounded": units.rounded,
         "per_cent": lambda share: f"{100 * share:.3g}%",
-        "interval": lambda rate: (
-            f"every {units.as_text(1 / rate)}" if rate else "never"
-        ),
+        "interval": lambda rate: units.as_text(1 / rate) if rate else "(never)",
     }
     template = (files(__package__) / "report.html.jinja").read_text(encoding="utf-8")
     return environment.from_string(template).render(**contents)

@@ -17,6 +17,7 @@ from paperlib.errors import ArgumentError
 from recrawl import __version__, cli
 from recrawl.log import reading
 from recrawl.plan import schedule
+from recrawl.plan.problem import Problem
 from tests.recrawl.crawl_logs import parquet, write
 
 LOG = Path(__file__).parents[2] / "data" / "example_log.csv.gz"
@@ -101,13 +102,11 @@ def test_estimate_prints_what_the_file_holds(rates, tmp_path, capsys):
     for part in (
         f"rates.csv: {found['counts']['rows']:,} rows (beside 256 of failed fetches) "
         "of 62 pages, read from a table in text\n",
-        f"\nrates by {found['why']}\n",
-        f"\ndispersion {found['dispersion']:.2f}, ",
+        "\nrates by one prior for all pages\n",
         f"changed {', '.join(f'{each:.2g}' for each in found['drift'])} times",
         "\nfailed fetches by status: 247 of 503, 9 of 404\n",
         *(f" {n} {kind}" for kind, n in found["kinds"].items() if n),
-        f"pace is {found['pace']:.6g} crawls",
-        f"{found['pace_of_all']:.6g} with it\n",
+        f"\nthe log's pace is {found['pace']:.3g} fetches a day\n",
     ):
         assert part in said
     assert cli.main(list(map(str, command))) == 2
@@ -127,19 +126,20 @@ def test_schedule_prints_what_the_function_finds(rates, tmp_path, capsys):
     assert path.read_bytes() == again.read_bytes()
     assert lines[0] == f"{path}: 100 crawls a day"
     low, middle, high = plan.promise
-    assert [cells(line)[1:] for line in lines[2:5]] == [
-        [f"{each:.4f}" for each in row]
-        for row in (plan.compared.values(), [plan.freshness], [middle])
+    assert cells(lines[1]) == ["expected freshness", "now", "in turn", "scheduled"]
+    assert [cells(line)[1:] for line in lines[2:4]] == [
+        [f"{each:.3f}" for each in row] for row in (plan.compared.values(), [middle])
     ]
-    assert f": {low:.4f} to {high:.4f} (" in lines[5]
-    assert lines[6].startswith("9 pages without crawls, being gone")
-    assert [[float(cell) for cell in line.split()] for line in lines[8:13]] == [
-        pytest.approx([each["bandwidth"], *fresh, each["promise"][1]], abs=5e-5)
+    assert lines[4] == f"range of the promise: {low:.3f} to {high:.3f}"
+    assert lines[5] == f"how sure: {plan.held}"
+    assert lines[7].startswith("9 pages without crawls, being gone")
+    assert [[float(cell) for cell in line.split()] for line in lines[9:14]] == [
+        pytest.approx([each["bandwidth"], *fresh, each["promise"][1]], abs=5.1e-4)
         for each in plan.budgets
         for fresh in [(each["in turn"], each["scheduled"])]
     ]
-    assert len({len(line) for line in lines[7:13]}) == 1, "columns"
-    assert lines[13:] == [f"next: recrawl export {path} --to CRAWLER -o FILE"]
+    assert len({len(line) for line in lines[8:14]}) == 1, "columns"
+    assert lines[14:] == [f"next: recrawl export {path} --to CRAWLER -o FILE"]
 
 
 def test_limits_and_their_prices(rates, tmp_path, capsys):
@@ -154,6 +154,20 @@ def test_limits_and_their_prices(rates, tmp_path, capsys):
     limits = recrawl.CrawlLimits(1 / 12, per_host=24.0, exceptions=file)
     recrawl.schedule(rates, paths[1], 100.0, limits=limits)
     assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("cost", "said"),
+    [
+        (0.00123456, "price of the limits of hosts: 0.00123 of freshness\n"),
+        (-2e-5, "the limits of hosts cost nothing: they gain 2e-05 of freshness, as"),
+    ],
+)
+def test_a_negative_price_is_a_gain(rates, tmp_path, capsys, monkeypatch, cost, said):
+    prices = {"limits of hosts": cost}
+    monkeypatch.setattr(Problem, "prices", lambda *_: prices)
+    command = ["schedule", rates, "--bandwidth", "9/day", "-o", tmp_path / "p.parquet"]
+    assert said in printed(command, capsys)
 
 
 def test_a_plan_that_loses_changes_is_warned_of(tmp_path, capsys):
@@ -398,5 +412,5 @@ def test_an_extra_that_is_missing_is_named(command, package):
     assert found.returncode == 2
     assert found.stderr.startswith("recrawl: ")
     assert package in found.stderr
-    assert found.stderr.endswith(": pip install 'paperlib-crawl[log]'\n")
+    assert found.stderr.endswith(": pip install '.[log]' in a clone\n")
     assert found.stderr.count("\n") == 1

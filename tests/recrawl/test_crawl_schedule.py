@@ -23,7 +23,7 @@ from recrawl.plan import problem as planning
 from recrawl.plan.limits import CrawlLimits, page_limits, read_limits
 from recrawl.plan.schedule import HEDGE, schedule
 from recrawl.rates.posterior import expected
-from recrawl.units import as_text, days, per_day
+from recrawl.units import as_text, days, per_day, rounded
 from tests.recrawl.crawl_logs import parquet
 
 N_PAGES = 60
@@ -89,9 +89,17 @@ def test_units():
     assert per_day("10/hour") == per_day("10/h") == per_day("10/hours") == 240
     texts = [as_text(x) for x in (30, 1, 0.5, 1 / 24, 1 / 1440, 2e-5)]
     assert texts == [
-        "30 days", "1 day", "12 hours", "1 hour", "1 minute", "1.728 seconds"
+        "30 days", "1 day", "12 hours", "1 hour", "1 minute", "1.73 seconds"
     ]  # fmt: skip
     assert as_text(days("90min")) == "1.5 hours"
+    numbers = 7_164_000, 999.6, 91.592, 0.012345, 0.0
+    assert [rounded(x) for x in numbers] == [
+        "7,160,000",
+        "1,000",
+        "91.6",
+        "0.0123",
+        "0",
+    ]
 
 
 def test_the_mean_over_a_posterior():
@@ -326,7 +334,85 @@ def test_pages_that_were_never_fetched_are_counted_and_promised_nothing(run, tmp
     found, plan = run(few, 20.0)
     assert found.pages["unfetched"]["pages"] == 0, "nobody says so"
     assert plan["due"].null_count == N_PAGES, "no last crawl is known"
+    assert set(run(columns, 20.0)[1]["due"].to_numpy()[never]) == {END}, "at once"
     assert run(few | {"n_crawls": n_crawls}, 20.0)[0].pages["unfetched"]["pages"] == 6
+
+
+# ------------------------------------------------- pages of which no row is known
+
+ESTIMATES = {"changed": 2.0, "unchanged": 1.0, "scales": None, "pace": 20.0}
+
+
+def test_known_pages_are_added_with_the_rate_of_the_prior(run, tmp_path):
+    columns, path = pages(), tmp_path / "known.txt.gz"
+    urls = ["http://H0:80/new", columns["url"][7], "https://h2/new", "http://H0:80/new"]
+    with pa.output_stream(path) as file:  # compresses by the suffix
+        file.write("\r\n\r\n".join(urls).encode("utf-8-sig"))
+    views = tmp_path / "views.csv"
+    views.write_text("url,importance\nhttps://h2/new,7\n")
+    metadata = ESTIMATES | {"scales": {"h0": 4.0}}
+    given = {"metadata": metadata, "importance": views, "per_host": 9.0}
+    found, plan = run(columns, 25.0, pages=path, **given)
+    assert found.added == {"new": 2, "known": 1, "repeated": 1}
+    mode = np.log(1.5 / 0.5) / 2  # of (1 - exp(-2 x)) exp(-x), where its slope is 0
+    more = {"url": urls[0:3:2], "host": ["h0", "h2"], "change_rate": [4 * mode, mode]}
+    more |= {"importance": [1.0, 7.0], "n_crawls": [0, 0]}
+    more |= dict.fromkeys(("first_crawl", "last_crawl"), [NEVER] * 2)
+    both = {name: [*columns[name], *more[name]] for name in columns}
+    expected, same = run(both, 25.0, **given)
+    assert plan.equals(same)
+    assert found.pages == expected.pages
+    assert found.pages["unfetched"]["first"] == more["url"]
+    assert (plan["due"].to_numpy()[-2:] == END).all()
+    signals = {"recall": np.full(N_PAGES, 0.5), "false_rate": np.full(N_PAGES, 0.1)}
+    options = {"metadata": metadata, "policy": "thresholds"}
+    _, plan = run(columns | signals, 25.0, pages=path, **options)
+    assert plan["signal_days"].to_pylist()[-2:] == [0.0, 0.0], "no signals are known"
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        (b"", "must hold at least one URL, got none"),
+        (b"https://a/\nurl\n", "line 2: must be a URL of http or https without spaces"),
+        (b"\n\nhttps://a/ b", "line 3: must be a URL of http or https without spaces"),
+        (b"https://a/\x1b[2J", r"got 'https://a/\x1b[2J'"),
+        (b"javascript:alert(1)", "got 'javascript:alert(1)'"),
+        (b"https:///path", "got 'https:///path'"),
+        (b"https://a/\xff", "must be a text in UTF-8: "),
+        (b"https://a/" + b"x" * 70_000 + b" y", "line 2: must be a URL"),
+    ],
+)
+def test_bad_lists_of_pages(run, tmp_path, text, rule):
+    path = tmp_path / "known.txt"
+    path.write_bytes(text)
+    with pytest.raises(ValueError, match=re.escape(rule)):
+        run(pages(), 25.0, pages=path, metadata=ESTIMATES)
+    path.write_text("https://a/\n")
+    with pytest.raises(ValueError, match="pages must be None unless `recrawl estimate"):
+        run(pages(), 25.0, pages=path)
+    with pytest.raises(FileNotFoundError, match="no such file: nix"):
+        run(pages(), 25.0, pages="nix", metadata=ESTIMATES)
+
+
+@pytest.mark.parametrize(
+    ("n_crawls", "bandwidth", "said"),
+    [
+        (
+            10,
+            20.0,
+            "in logs with 10 crawls of a page 85% of such ranges held what came",
+        ),
+        (9, 6.0, "in logs with 3 crawls of a page 73% of such ranges held what came"),
+        (2, 20.0, "a guess: all were measured with 3 crawls of a page or more"),
+        (10, 61.0, "a guess: such ranges were measured at 0.3 to 3 times the pace"),
+        (10, 5.9, "a guess: such ranges were measured at 0.3 to 3 times the pace"),
+    ],
+)
+def test_how_sure_a_promise_is(run, n_crawls, bandwidth, said):
+    columns = pages(n_crawls=np.full(N_PAGES, n_crawls))
+    found, _ = run(columns, bandwidth, metadata=ESTIMATES)
+    assert found.held.startswith(said)
 
 
 # ---------------------------------------------------------------- invariances

@@ -215,7 +215,7 @@ def test_the_wheel_without_extras_has_its_files_and_says_what_it_needs(wheel, tm
     assert "COMMAND" in _run(command, "--help", cwd=tmp_path).stdout
     refused = _run(command, "estimate", "log.csv", "-o", "rates.csv", cwd=tmp_path)
     assert refused.returncode == 2
-    assert "paperlib-crawl[log]" in refused.stderr
+    assert "pip install '.[log]'" in refused.stderr
     (folder,) = python.parents[1].glob("lib/python*/site-packages/recrawl")
     wanted = [path.relative_to(SOURCES) for path in SOURCES.rglob("*.sql")]
     assert len(wanted) > 20

@@ -111,9 +111,12 @@ DOCUMENT = (
         ),
         (
             "jsonl",
-            f'{{"url":"{NEAR}","due":"2026-10-01T07:12:08Z","interval_s":3600}}\n'
-            f'{{"url":"{HOME}","due":"2026-10-03T06:12:08Z","interval_s":172800}}\n'
-            f'{{"url":"{NEWS}","due":"2026-10-31T06:12:08Z","interval_s":2592000}}\n',
+            f'{{"url":"{NEAR}","due":"2026-10-01T07:12:08Z","interval_s":3600,'
+            '"rate":24.0}\n'
+            f'{{"url":"{HOME}","due":"2026-10-03T06:12:08Z","interval_s":172800,'
+            '"rate":0.5}\n'
+            f'{{"url":"{NEWS}","due":"2026-10-31T06:12:08Z","interval_s":2592000,'
+            f'"rate":{1 / 30}}}\n',
         ),
         ("urls", f"{NEAR}\n{HOME}\n{NEWS}\n"),
     ],

@@ -54,13 +54,13 @@ class Rates:
             raise ArgumentError("rates", "must hold at least one page, got none")
         #: What `estimate` wrote into the metadata.
         self.metadata = description(path)
-        self._added = self._file.schema_arrow.empty_table()
+        self._added = pa.table({})
 
     def add(self, path: PathLike) -> dict[str, int]:
         """Append the pages of a list of URLs that have no row; counts of its lines."""
         urls, repeated = read_urls(path)
-        known, schema = self.read(["url"])["url"], self._file.schema_arrow
-        self._added = new_pages(urls, known, schema, self.metadata)
+        added = new_pages(urls, self.read(["url"])["url"], self.metadata)
+        self._added = added.select([n for n in added.column_names if n in self.names])
         n_new = self._added.num_rows
         return {"new": n_new, "known": len(urls) - n_new, "repeated": repeated}
 
@@ -68,16 +68,16 @@ class Rates:
         """Table of columns; the file may lack some."""
         with sound(self._path):
             table = self._file.read(columns=columns)
-        return pa.concat_tables([table, self._added.select(table.column_names)])
+        added = self._added.select(set(columns) & set(self._added.column_names))
+        return pa.concat_tables([table, added], promote_options="permissive")
 
     def batches(self, columns: list[str]) -> Iterator[pa.Table]:
         """Yield the same in parts, to hold only one of them."""
         with sound(self._path):
             for batch in self._file.iter_batches(PAGES_PER_BATCH, columns=columns):
-                table = pa.Table.from_batches([batch])
-                yield table
+                yield pa.table(batch)
         if self._added.num_rows:
-            yield self._added.select(table.column_names)
+            yield self._added
 
 
 @dataclass(frozen=True)

@@ -78,10 +78,7 @@ def read_urls(path: PathLike) -> tuple[list[str], int]:
 
 
 def new_pages(
-    urls: list[str],
-    known: pa.ChunkedArray,
-    schema: pa.Schema,
-    estimates: dict[str, Any],
+    urls: list[str], known: pa.ChunkedArray, estimates: dict[str, Any]
 ) -> pa.Table:
     """Rows of rates for the URLs that have none, by the prior of the rates.
 
@@ -91,8 +88,6 @@ def new_pages(
         Each once.
     known : pyarrow.ChunkedArray of str
         URLs of the rates.
-    schema : pyarrow.Schema
-        Columns of the rates.
     estimates : dict
         What `estimate` wrote into the metadata: with its prior, and the scales of hosts
         that have their own.
@@ -100,7 +95,7 @@ def new_pages(
     Returns
     -------
     pyarrow.Table
-        With the columns of the schema; pages that were never fetched, without signals.
+        Pages that were never fetched, and have no signals.
 
     Raises
     ------
@@ -120,16 +115,9 @@ def new_pages(
         page = named.to_arrow_table()
     scales = estimates.get("scales") or {}
     rates = [prior.mode * scales.get(host, 1.0) for host in page["host"].to_pylist()]
-    columns = {"url": page["url"], "host": page["host"], "change_rate": pa.array(rates)}
-    zeros = ("gone", "n_crawls", "n_incomparable", "recall", "false_rate")
-    constants = dict.fromkeys(zeros, 0) | {"importance": 1.0}
+    page = page.append_column("change_rate", pa.array(rates, pa.float64()))
+    constants = {"importance": 1.0, "gone": False, "n_crawls": 0, "n_incomparable": 0}
+    constants |= {"recall": 0.0, "false_rate": 0.0}
     for name, value in constants.items():
-        columns[name] = pa.repeat(value, page.num_rows)
-    return pa.table(
-        {
-            field.name: columns[field.name].cast(field.type)
-            if field.name in columns
-            else pa.nulls(page.num_rows, field.type)
-            for field in schema
-        }
-    )
+        page = page.append_column(name, pa.repeat(value, page.num_rows))
+    return page
