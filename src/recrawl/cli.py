@@ -21,7 +21,6 @@ _STATUSES = (
     "reads the output, 143 ended by SIGTERM"
 )
 _FLAGGED = 5  # hosts that are printed
-_MORE = 0.01  # of the changes unseen beyond those in turn, to be warned of
 _LONGEST = 2000  # characters of a line that is printed
 
 
@@ -433,31 +432,24 @@ def _described(found, output, given):
 
 def _freshness(found):
     """Lines of the expected freshness of a schedule, by what is assumed."""
-    exact = "if the estimated rates were exact"
-    compared = map(_decimals, found.compared.values())
-    rows = [("expected freshness", *found.compared), (exact, *compared)]
-    if found.promise is not None:
-        low, middle, high = map(_decimals, found.promise)
-        rows.append(("promised, with their errors and drift", "", "", middle))
-        yield from _table(rows)
-        yield f"range of the promise: {low} to {high}"
-        yield f"how sure: {found.held}"
-        yield "until the schedule has crawled each page once, copies are the log's"
-    elif found.unseen:  # not for thresholds
-        rows.append(("with their errors", "", "", _decimals(found.freshness)))
+    rows = [
+        ("expected freshness", *found.compared),
+        ("if the estimated rates were exact", *map(_decimals, found.compared.values())),
+    ]
+    if found.promise is None:
+        rows.append(("of all pages", "", "", _decimals(found.freshness)))
         yield from _table(rows)
         yield (
-            "nothing is promised: this needs the metadata of `recrawl estimate`, and "
-            "400 bits or more in the log"
+            "nothing is promised: this needs the metadata of `recrawl estimate`, 400 "
+            "bits or more in the log, and crawls at equal intervals"
         )
-    else:
-        yield from _table(rows)
-    if found.unseen and found.unseen["scheduled"] > found.unseen["in turn"] + _MORE:
-        yield (
-            f"warning: {found.unseen['scheduled']:.0%} of all changes are seen by no "
-            "crawl, as others follow before it; if all pages were crawled in turn, "
-            f"{found.unseen['in turn']:.0%}"
-        )
+        return
+    low, middle, high = map(_decimals, found.promise)
+    rows.append(("promised, with their errors and drift", "", "", middle))
+    yield from _table(rows)
+    yield f"range of the promise: {low} to {high}"
+    yield f"how sure: {found.held}"
+    yield "until the schedule has crawled each page once, copies are the log's"
 
 
 def _decimals(share):

@@ -170,15 +170,6 @@ def test_a_negative_price_is_a_gain(rates, tmp_path, capsys, monkeypatch, cost, 
     assert said in printed(command, capsys)
 
 
-def test_a_plan_that_loses_changes_is_warned_of(tmp_path, capsys):
-    urls = [f"https://a.org/{k}" for k in range(4)]
-    for change_rate, warned in (([0.1, 0.1, 5.0, 5.0], True), ([1.0] * 4, False)):
-        rates = parquet(tmp_path / "rates.parquet", url=urls, change_rate=change_rate)
-        command = ["schedule", rates, "--bandwidth", "1/day", "--force"]
-        said = printed([*command, "-o", tmp_path / "plan.parquet"], capsys)
-        assert ("of all changes are seen by no crawl" in said) is warned
-
-
 @pytest.mark.slow
 def test_backtest(capsys):
     first, _, *rows = printed(["backtest", LOG], capsys).splitlines()

@@ -118,20 +118,6 @@ def test_the_mean_over_a_posterior():
     np.testing.assert_allclose(found, by_quadrature, atol=3e-6)
 
 
-def test_changes_that_no_crawl_sees(run):
-    """Of 1 - exp(-x) of x changes one is seen; all are lost without crawls."""
-    columns = pages()
-    rate, weight = columns["change_rate"], columns["importance"]
-    found, plan = run(columns, 20.0, hedge=0.0)
-    crawls = plan["crawl_rate"].to_numpy()
-    assert (crawls == 0).any()
-    for name, each in {"scheduled": crawls, "in turn": 20.0 / N_PAGES}.items():
-        each = np.maximum(each, 1e-12)
-        seen = each * -np.expm1(-rate / each)
-        wanted = 1 - seen @ weight / (rate @ weight)
-        assert found.unseen[name] == pytest.approx(wanted, rel=1e-9)
-
-
 @pytest.mark.parametrize("wait", [50_000, 364_999, 365_001])
 def test_due_dates_far_ahead_are_exact_or_missing(run, wait):
     """None is given after a thousand years, as timestamps end with the year 9999."""

@@ -90,29 +90,6 @@ def test_rates_are_the_inverse_of_the_crawl_value(name):
     assert rates(objectives.CODES[name], 0.7, 0.0, 2.0, 3.0, 1e6) == 2.0
 
 
-# -------------------------------------------------------------------- simulation
-
-
-@each
-@pytest.mark.parametrize(("change_rate", "crawl_rate"), [(0.6, 1.0), (4.0, 0.8)])
-def test_costs_are_the_means_of_simulated_changes(name, change_rate, crawl_rate):
-    """The k-th unseen change of an interval adds 1 / k until the next crawl."""
-    rng, interval = np.random.default_rng(7), 1 / crawl_rate
-    means = []
-    for n in rng.poisson(change_rate * interval, 20_000):
-        left = -np.sort(-rng.uniform(0, interval, n))  # until the next crawl
-        if name == "harmonic":
-            lost = np.sum(left / np.arange(1, n + 1))
-        else:
-            lost = np.max(left, initial=0.0)
-            lost = lost**2 / 2 if name == "age" else lost
-        means.append(lost / interval)
-    error = np.std(means) / np.sqrt(len(means))
-    assert np.mean(means) == pytest.approx(
-        cost(name, change_rate, crawl_rate), abs=4 * error
-    )
-
-
 # ------------------------------------------------------------------------ limits
 
 

@@ -26,13 +26,6 @@ _DIGITS = 12  # after the point: differences of means are not known better
 _UNEXPLAINED = 0.02  # of freshness: what no factor explains, see `Problem.promise`
 
 
-def _seen(change_rate, crawl_rate):
-    """Crawls a day that find a change, at equal intervals."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = -crawl_rate * np.expm1(-change_rate / crawl_rate)
-    return np.where(crawl_rate > 0, found, 0.0)
-
-
 @dataclass(frozen=True, eq=False)
 class Plan:
     """Crawl rates that spend a bandwidth.
@@ -186,15 +179,6 @@ class Problem:
             for each in (most + further, log.mean(), least - further)
         )
         return max(low - _UNEXPLAINED, 0.0), middle, min(high + _UNEXPLAINED, 1.0)
-
-    def unseen(self, plan: Plan) -> float:
-        """Share of the changes that no crawl sees, as others come before it.
-
-        With the importance of their pages, at equal intervals.
-        """
-        seen = self._expected(lambda rate: _seen(rate, plan.crawl_rate))
-        changes = self._expected(lambda rate: rate) @ self.importance
-        return 1 - (seen @ self.importance).item() / changes.item() if changes else 0.0
 
     def _expected(self, function):
         """Expectation of a function of the change rate, by page.

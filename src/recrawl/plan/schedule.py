@@ -68,9 +68,6 @@ class Schedule:
         Low, middle and high freshness of the next fifth of the log's length, by what
         later parts of the log gave where earlier ones promised (`Problem.promise`);
         None if the rates have no `drift`, and for thresholds.
-    unseen : dict of float
-        Share of the changes that no crawl sees, as others come before it, when
-        "scheduled" and "in turn"; empty for thresholds.
     prices : dict of float
         Of `Problem.prices`.
     budgets : list of dict
@@ -100,7 +97,6 @@ class Schedule:
     compared: dict
     freshness: float | None
     promise: tuple | None
-    unseen: dict
     prices: dict
     budgets: list
     pages: dict
@@ -242,10 +238,7 @@ def schedule(
     plan = problem.solve(bandwidth)
     turn = problem.in_turn(bandwidth)
     fresh = problem.page_freshness(plan)
-    drift, unseen = None, {}
-    if policy == "interval":
-        drift = file.metadata.get("drift")
-        unseen = {"in turn": problem.unseen(turn), "scheduled": problem.unseen(plan)}
+    drift = file.metadata.get("drift") if policy == "interval" else None
     with table(output, force) as out:
         now, kinds = _write(out, file, given, problem, plan, fresh)
         found = Schedule(
@@ -254,7 +247,6 @@ def schedule(
             compared=_compared(problem, now, {"in turn": turn, "scheduled": plan}),
             freshness=problem.mean(fresh),
             promise=problem.promise(plan, drift),
-            unseen=unseen,
             prices=problem.prices(bandwidth, plan),
             budgets=_budgets(problem, bandwidth, drift),
             pages=kinds,
