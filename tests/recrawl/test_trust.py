@@ -43,6 +43,8 @@ def folder(tmp_path, monkeypatch):
         "report log.html -o log.html --from csv --force",
         "schedule rates.parquet --bandwidth 1/day -o rates.parquet --force",
         "schedule rates.parquet --bandwidth 1/h --limits log.csv -o log.csv --force",
+        "schedule rates.parquet --bandwidth 1/d --importance signals.csv "
+        "-o signals.csv --force",
         "export plan.parquet --to urls -o plan.parquet --force",
     ]),
 )  # fmt: skip
