@@ -345,16 +345,6 @@ def test_an_empty_scheduler_says_so_and_takes_new_pages():
     assert repr(scheduler) == "<Scheduler of 2 pages of known rates, at 1.0>"
 
 
-def test_heaps_stay_bounded_by_the_number_of_pages():
-    scheduler = Scheduler(LearnedPages(np.ones(20), 0.5, 1.0), crawled=0.0)
-    for k, t in enumerate(np.arange(1.0, 3000.0)):
-        page = scheduler.next(t)
-        scheduler.report(page, changed=bool(k % 3))
-        new = LearnedPages([1.0 + k % 5], 0.5, 1.0 + k % 7)
-        scheduler.update(k % 20, new)
-    assert scheduler._state.scalars["n_waiting"] <= scheduler._state.waiting.size
-
-
 # ------------------------------------------------------------------------- files
 
 
@@ -413,20 +403,16 @@ BAD_CALLS = {
     "page must have been crawled since": lambda s: s.report([0, 1], [True, True]),
     "page must name each page once": lambda s: s.report([0, 0], [True, True]),
     "crawled must not lie after": lambda s: s.add(LEARNT, crawled=2.5),
-    "crawled must be a time for each": lambda s: s.add(LEARNT, crawled=[0.0] * 3),
+    "crawled must be one value, or one for each page, shape (2,)": lambda s: s.add(
+        LEARNT, crawled=[0.0] * 3
+    ),
     "pages must be LearnedPages": lambda s: s.add(KNOWN),
     "pages must have one entry for each page, 1, got 2": lambda s: s.update(0, LEARNT),
-    "min_interval must be one value, or one for each page, shape (2,)": (
-        lambda s: s.add(LEARNT, Limits([0.0] * 3))
-    ),
     "max_interval must be one value, or one for each page, shape (1,)": (
         lambda s: s.update(0, LearnedPages(1.0, 1.0, 1.0), Limits(0.0, [9, 9]))
     ),
     "host must be one value, or one for each page, shape (2,)": (
         lambda s: s.add(LEARNT, Limits(host=["a", "b", "c"]))
-    ),
-    "host_limit must be a number, or one for each host, 2": (
-        lambda s: s.add(LEARNT, Limits(host=["a", "b"], host_limit=[1.0] * 3))
     ),
     "host_limit must name hosts": (
         lambda s: s.add(LEARNT, Limits(host=["a", "b"], host_limit={"c": 1.0}))
