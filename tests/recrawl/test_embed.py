@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import importlib
 import itertools
-import re
 import signal
 import subprocess
 import sys
@@ -13,10 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
-from scipy import stats
 
-import recrawl
 from paperlib import freshness
 from paperlib.allocation import optimal_interval
 
@@ -343,28 +339,3 @@ def test_the_program_stops_cleanly(tmp_path, interrupt):
 def test_the_page_shows_the_program(name):
     page = (DOCS / "embed.md").read_text(encoding="utf-8")
     assert f"```python\n{(DOCS / name).read_text(encoding='utf-8')}```" in page
-
-
-def test_a_log_starts_the_scheduler(tmp_path, monkeypatch):
-    """As docs/recrawl/estimators.md has it: the posterior of the rates file."""
-    monkeypatch.chdir(tmp_path)
-    Path("more.csv").write_text(
-        "url,time,changed,importance,status\n"
-        "never,2025-07-01,,1,500\n"
-        "gone,2025-07-01,,1,200\ngone,2025-07-02,0,1,304\ngone,2025-07-03,,1,404\n"
-    )
-    example = DOCS.parents[1] / "data" / "example_log.csv.gz"
-    recrawl.estimate([example, "more.csv"], "rates.parquet")
-    page = (DOCS / "estimators.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"```python\n(import numpy.*?)```", page, re.DOTALL)[:1]
-    names = {}
-    exec(block, names)
-    rates, (shape, rate) = names["rates"], names["scheduler"].posterior
-    log = stats.loggamma(shape, scale=1.0)  # of the rate, in units of 1 / rate
-    assert_allclose(log.mean() - np.log(rate), rates["log_rate"], rtol=1e-9)
-    assert_allclose(log.std(), rates["log_stderr"], rtol=5e-3)
-    urls = np.asarray(rates["url"])
-    assert "gone" not in urls
-    assert urls[np.isneginf(names["crawled"])].tolist() == ["never"]
-    latest = np.datetime64("1970-01-01") + np.timedelta64(int(max(names["last"])), "D")
-    assert str(latest) == "2025-07-12"

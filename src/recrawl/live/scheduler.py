@@ -25,6 +25,7 @@ from paperlib.signals import SignalledPages
 from recrawl.compiled import addresses
 from recrawl.errors import NoPageError
 from recrawl.live import slots
+from recrawl.live.gamma import from_log
 from recrawl.log.files import write_atomic
 from recrawl.types import PathLike
 
@@ -181,6 +182,79 @@ class Scheduler:
         self._clock = math.inf  # of the crawls before, whatever they are
         self.add(pages, limits, crawled=crawled)
         self._clock = self._pages["last"].max().item()
+
+    @classmethod
+    def from_rates(
+        cls, rates: PathLike, *, discard_window: float = 0.0, **limits: Any
+    ) -> Scheduler:
+        """Return a scheduler that goes on where a crawl log ends.
+
+        Page k is row k of the file. Its change rate is learnt further, from the gamma
+        distribution whose logarithm has the mean and the deviation that were
+        estimated; its copy is that of its last crawl. If the file tells of signals,
+        the estimated rates count as known, and `signal` is to be called. Pages that
+        are gone are removed. Times are days since 1970.
+
+        Parameters
+        ----------
+        rates : path
+            The Parquet file that `recrawl.estimate` wrote.
+        discard_window : float, days, default 0
+            Signals so soon after a crawl of their page are ignored.
+        **limits
+            `min_interval`, `max_interval` and `host_limit` of `Limits`, in days and
+            crawls a day. The hosts are those of the file.
+
+        Raises
+        ------
+        FileNotFoundError
+            No such file.
+        ValueError
+            The file is damaged, lacks a column, or holds a value that is none.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import pyarrow as pa, pyarrow.parquet as pq
+        >>> days = pa.array([19_000, 19_001], pa.date32()).cast(pa.timestamp("us"))
+        >>> columns = {"url": ["/news", "/about"], "change_rate": [1.1, 0.02]}
+        >>> columns |= {"log_rate": [0.0, -4.5], "log_stderr": [0.3, 0.8]}
+        >>> with tempfile.NamedTemporaryFile(suffix=".parquet") as file:
+        ...     pq.write_table(pa.table(columns | {"last_crawl": days}), file.name)
+        ...     scheduler = Scheduler.from_rates(file.name, min_interval=0.1)
+        >>> page = scheduler.next(time=19_001.5)
+        >>> columns["url"][page]
+        '/news'
+        >>> scheduler.report(page, changed=True)
+        """
+        # Reading needs pyarrow, and scheduling does not.
+        from recrawl.plan.inputs import Rates, column
+
+        needed = ["log_rate", "log_stderr"]
+        if "host_limit" in limits:
+            needed.append("host")
+        file = Rates(rates, needed)
+        signals = [name for name in ("recall", "false_rate") if name in file.names]
+        names = ["change_rate", "log_rate", "log_stderr", "importance", *signals]
+        table = file.read([*names, "gone", "last_crawl", "host"])
+        known = {
+            name: checks.numbers(name, column(table, name), low=-np.inf)
+            for name in names
+        }
+        mean, stderr = known.pop("log_rate"), known.pop("log_stderr")
+        checks.require("log_stderr", stderr, "positive", stderr > 0)
+        pages = SignalledPages(**known) if signals else None
+        if pages is None:
+            pages = LearnedPages(known["importance"], *from_log(mean, stderr))
+        if "host_limit" in limits:
+            limits["host"] = [str(host) for host in table["host"].to_pylist()]
+        last = column(table, "last_crawl")
+        day = (last - np.datetime64(0, "us")) / np.timedelta64(1, "D")
+        crawled = np.where(np.isnat(last), -np.inf, day)
+        given = {"discard_window": discard_window, "crawled": crawled}
+        scheduler = cls(pages, Limits(**limits), **given)
+        scheduler.remove(np.flatnonzero(column(table, "gone")))
+        return scheduler
 
     def __repr__(self):
         how = "learnt" if self.learns else "known"
