@@ -66,6 +66,7 @@ WINDOWS = (0, 5), (5, 10), (10, 30)  # rounds after the rise
 DAYS = {"manuals": 1123.0, "manifests": 1461.0, "debian": 1500.0}
 WIKIPEDIA_DAYS = 1500.0  # the last ones, for pages that exist all the time
 LOG_SHARE = 0.6
+BEGIN = 18_262  # days since 1970: times of logs must be plausible ones
 END = datetime.fromisoformat("2023-02-12T00:00:00+00:00").timestamp()  # of debian
 
 
@@ -83,7 +84,10 @@ def changes(source):
         return [np.sort(time[(page == i) & (time > 0)]) for i in old]
     if source == "wikipedia":
         table = traces.wikipedia_pages()
-        stamps = table["time"].to_numpy().astype("M8[us]").astype(float) / 86_400e6
+        stamps = (
+            table["time"].dt.tz_localize(None).to_numpy("M8[us]").astype(float)
+            / 86_400e6
+        )
         time = stamps - stamps.max() + WIKIPEDIA_DAYS
         every = [time[table["page"] == title] for title in table["page"].unique()]
         return [np.sort(each[each > 0]) for each in every if each.min() <= 0]
@@ -257,7 +261,7 @@ def logged(pages, time, folder):
     changed = [
         look(i, now) for i, now in zip(page.tolist(), time.tolist(), strict=True)
     ]
-    stamp = np.datetime64(0, "us") + (time * 86_400e6).astype("m8[us]")
+    stamp = np.datetime64(BEGIN, "D") + (time * 86_400e6).astype("m8[us]")
     columns = {"url": [f"http://host/{i:05}" for i in page], "time": stamp}
     columns["changed"] = np.where(np.arange(time.size) < n, False, changed)
     log, rates, plan = (Path(folder, name) for name in ("log.csv", "rates", "plan"))
@@ -266,7 +270,16 @@ def logged(pages, time, folder):
         warnings.simplefilter("ignore")
         recrawl.estimate(log, rates, force=True)
         recrawl.schedule(rates, plan, 1 / (time[1] - time[0]), force=True)
-    return rates, pq.read_table(plan)["crawl_rate"].to_numpy()
+    table = pq.read_table(plan)
+    rate = np.empty(n)
+    rate[pages_of(plan)] = table["crawl_rate"]
+    return rates, rate
+
+
+def pages_of(path):
+    """Page of each row of a file."""
+    urls = pq.read_table(path, columns=["url"])["url"].to_pylist()
+    return np.array([int(url[-5:]) for url in urls])
 
 
 def planned(rate, last, time, *, by_rank):
@@ -291,11 +304,13 @@ def planned(rate, last, time, *, by_rank):
 def continued(pages, last, rates, time):
     """Pages that `Scheduler.from_rates` crawls, from copies of these times on."""
     scheduler, look, crawled = Scheduler.from_rates(rates), changed_since(pages), []
+    page_of_row = pages_of(rates).tolist()
     for page, copied in enumerate(last):
         look(page, copied)
     for now in time.tolist():
-        crawled.append(scheduler.next(now))
-        scheduler.report(crawled[-1], look(crawled[-1], now))
+        row = scheduler.next(BEGIN + now)
+        crawled.append(page_of_row[row])
+        scheduler.report(row, look(crawled[-1], now))
     return np.array(crawled)
 
 

@@ -55,7 +55,7 @@ class Crawler:
 
 CRAWLERS = {
     "jsonl": Crawler(
-        "scrapy runspider scrapy_spider.py -a due={file} -o fetched.jsonl"
+        "scrapy runspider scrapy_spider.py -a plan={file} -o fetched.jsonl"
     ),
     "nutch": Crawler(
         "mkdir SEEDDIR && cp {file} SEEDDIR && "
