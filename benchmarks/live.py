@@ -57,12 +57,13 @@ class Server(ThreadingHTTPServer):
         self.lock = threading.Lock()
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
-    def run_from(self, begin, wall):
-        """Let the clock show `begin` at a wall time, and go on from there."""
-        self.begin, self.wall = begin, wall
+    def run_from(self, begin, wall, end):
+        """Let the clock show `begin` at a wall time, and go on from there to an end."""
+        self.begin, self.wall, self.end = begin, wall, end
 
     def clock(self):
-        return self.begin + SPEED * max(time.time() - self.wall, 0.0)
+        now = self.begin + SPEED * max(time.time() - self.wall, 0.0)
+        return min(now, self.end)
 
     def url(self, page):
         return f"http://127.0.0.1:{self.server_port}/{page}"
@@ -200,7 +201,7 @@ def main(packages):
         log, offset, running = folder / "fetched.jsonl", 0, None
         for k in range(N_ROUNDS):
             wall = time.time() + START_UP
-            loop.run_from(ends[k], wall)
+            loop.run_from(ends[k], wall, ends[k + 1])
             at = packages, folder, ends[k], wall, ends[k + 1], log
             spider(*at, plan=folder / "plan.jsonl")
             offset = planned(folder, offset)
@@ -214,8 +215,9 @@ def main(packages):
         served = [(time - epoch, page) for time, page in server.served]
         print_rounds(name, since, served)
     expected = PACE * SECONDS * N_ROUNDS * (1 - FAILING)
-    kept = [len(server.served) / expected for server in (loop, live)]
-    print(f"fetches {len(loop.served)} and {len(live.served)}, of the bandwidth:", kept)
+    for name, server in {"the loop": loop, "Scheduler.from_rates": live}.items():
+        n = len(server.served)
+        print(f"{name}: {n} fetches, {n / expected:.3f} of what is allowed")
     print(f"{time.time() - begun:.0f} s")
 
 
@@ -231,7 +233,7 @@ def go_on(packages, folder, other, loop, live, ends):
     (other / "round.jsonl").write_text(log.read_text())
     recrawl(other, "estimate", "round.jsonl", "-o", "rates.parquet")
     wall = time.time() + START_UP
-    live.run_from(ends[1], wall)
+    live.run_from(ends[1], wall, ends[-1])
     at = packages, other, ends[1], wall, ends[-1], log
     spider(*at, rates=other / "rates.parquet")
 

@@ -1,5 +1,6 @@
 """The spider of docs/recrawl in the accelerated time of benchmarks/live.py."""
 
+import asyncio
 import sys
 import time
 from pathlib import Path
@@ -19,12 +20,13 @@ class LiveSpider(scrapy_spider.PlanSpider):
 
     def now(self):
         since = (time.time() - float(self.wall)) * float(self.speed)
-        return float(self.begin) + max(since, 0.0)
+        return min(float(self.begin) + max(since, 0.0), float(self.end))
 
     def period(self):
         return super().period() / float(self.speed)
 
     async def start(self):
+        await asyncio.sleep(max(float(self.wall) - time.time(), 0.0))
         async for request in super().start():
             if self.now() >= float(self.end):
                 return

@@ -43,6 +43,11 @@ class PlanSpider(scrapy.Spider):
     per_day = 1000
     now = staticmethod(time.time)
 
+    def __init__(self, *args, **given):
+        super().__init__(*args, **given)
+        self.known = self.copies()
+        self.pages = ByPlan(self.plan) if self.plan else ByRates(self.rates)
+
     def period(self):
         """Seconds between two slots."""
         return DAY / float(self.per_day)
@@ -59,8 +64,6 @@ class PlanSpider(scrapy.Spider):
         return known
 
     async def start(self):
-        self.known = self.copies()
-        self.pages = ByPlan(self.plan) if self.plan else ByRates(self.rates)
         slot = time.monotonic()
         while True:
             if url := self.pages.choose(self.now()):
