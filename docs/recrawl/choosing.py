@@ -35,18 +35,19 @@ class Hosts:
             return True
         pause = self.pause.get(host, FIRST_PAUSE)
         self.pause[host] = min(2 * pause, LONGEST_PAUSE)
-        self.until[host] = now + max(pause_asked(retry_after, now) or pause, 0)
+        asked = pause_asked(retry_after, now)
+        self.until[host] = now + (asked if asked > 0 else pause)
         return False
 
 
 def pause_asked(retry_after, now):
-    """Seconds of a Retry-After, which has a number or a date; None without either."""
+    """Seconds of a Retry-After, which has a number or a date; 0 without either."""
     try:
         if retry_after.strip().isdigit():
             return int(retry_after)
         return parsedate_to_datetime(retry_after).timestamp() - now
     except (AttributeError, TypeError, ValueError):
-        return None
+        return 0
 
 
 class ByPlan:
