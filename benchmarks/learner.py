@@ -367,11 +367,12 @@ def print_log():
                 f"| {source} | {budget:g} | {turn} | {text} | {idle:.3f} |", flush=True
             )
     cells = np.array(cells)
-    means, errors = cells.mean(axis=0), cells.std(axis=0, ddof=1) / len(cells) ** 0.5
-    for name, mean, error in zip(
-        ("due", "rank", "from_rates", "from_rates - rank"), means, errors, strict=False
-    ):
-        print(f"{name}: {mean:+.2f} ± {error:.2f} over {len(cells)} cells")
+    due, rank, live = cells[:, :3].T
+    summary = {"due": due, "rank": rank, "from_rates": live}
+    summary |= {"from_rates - rank": live - rank, "from_rates - due": live - due}
+    for name, gain in summary.items():
+        error = gain.std(ddof=1) / gain.size**0.5
+        print(f"{name}: {gain.mean():+.2f} ± {error:.2f} over {gain.size} cells")
     print(f"from_rates below in turn by 2 s.e.: {np.sum(cells[:, 4] < -2)}")
 
 

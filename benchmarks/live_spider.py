@@ -10,7 +10,7 @@ import scrapy_spider
 
 
 class LiveSpider(scrapy_spider.PlanSpider):
-    """It begins at a wall time, has a clock of its own, and ends by that."""
+    """It begins when the file `go` names a time, and ends by a clock of its own."""
 
     custom_settings = scrapy_spider.PlanSpider.custom_settings | {
         "CONCURRENT_REQUESTS_PER_DOMAIN": 16,
@@ -19,14 +19,19 @@ class LiveSpider(scrapy_spider.PlanSpider):
     }
 
     def now(self):
-        since = (time.time() - float(self.wall)) * float(self.speed)
+        since = (time.time() - self.wall) * float(self.speed)
         return min(float(self.begin) + max(since, 0.0), float(self.end))
 
     def period(self):
         return super().period() / float(self.speed)
 
     async def start(self):
-        await asyncio.sleep(max(float(self.wall) - time.time(), 0.0))
+        folder = Path(self.folder)
+        (folder / "ready").touch()
+        while not (folder / "go").exists():
+            await asyncio.sleep(0.02)
+        self.wall = float((folder / "go").read_text())
+        await asyncio.sleep(max(self.wall - time.time(), 0.0))
         async for request in super().start():
             if self.now() >= float(self.end):
                 return

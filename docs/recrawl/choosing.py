@@ -86,17 +86,14 @@ class ByPlan:
     def choose(self, now):
         with contextlib.suppress(OSError):  # while the file is being replaced
             self.take()
-        free = (
-            url
-            for url in self.interval
-            if url not in self.running and self.hosts.is_open(url, now)
-        )
-        url = max(free, key=lambda url: self.rank(url, now), default=None)
-        self.running.add(url)
-        return url
-
-    def rank(self, url, now):
-        return (now - self.last[url]) / self.interval[url]
+        best, longest = None, -math.inf
+        for url, interval in self.interval.items():
+            wait = (now - self.last[url]) / interval
+            free = wait > longest and url not in self.running
+            if free and self.hosts.is_open(url, now):
+                best, longest = url, wait
+        self.running.add(best)
+        return best
 
     def done(self, url, now, status, *, retry_after=None, changed=None):
         self.running.discard(url)
