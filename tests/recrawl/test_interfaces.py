@@ -38,7 +38,7 @@ BRIEF = (
 )
 KERNELS = (
     *("recrawl.compiled", "recrawl.live.bayes"),
-    *("recrawl.live.gamma", "recrawl.live.heaps", "recrawl.live.slots"),
+    *("recrawl.live.gamma", "recrawl.live.queue", "recrawl.live.slots"),
     "recrawl.rates.likelihood_kernels",
 )
 
