@@ -52,6 +52,14 @@ def test_the_example_of_the_theory():
     assert_array_equal(found[changed], bits)
 
 
+@pytest.mark.parametrize("wider", [1.0, 2.5])
+def test_limits_of_bits_are_those_of_the_plain_form(wider):
+    history = History(INTERVAL, CHANGED)
+    found = spread(history, mle(history), wider)[:2]
+    wanted = plain.likelihood_interval(INTERVAL, CHANGED, wider)
+    assert_allclose(found, wanted, rtol=1e-7)
+
+
 def test_a_first_fetch_gives_an_estimate():
     history = History([3.0], [True], age=[3.0])
     assert_allclose(mle(history), 1 / 3, rtol=1e-12)

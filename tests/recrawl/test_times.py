@@ -324,7 +324,7 @@ BY_CRAWLER = [*range(0, 1200, 2), *range(1, 1200, 2)]  # each has pages of its o
 @pytest.mark.parametrize(
     ("hours", "rows", "told"),
     [
-        (lambda k: -72 * (500 <= k < 596), HALF_HOURS, "1 time, by up to 2.979 days, "),
+        (lambda k: -72 * (500 <= k < 596), HALF_HOURS, "1 time, by up to 2.98 days, "),
         (lambda k: -5 * (k >= 500), HALF_HOURS, "1 time, by up to 4.5 hours, first at "
          "row 501: 9 "),
         (lambda k: -72 * (k == 500), HALF_HOURS, ""),  # one row alone
@@ -345,5 +345,5 @@ def test_a_clock_that_goes_back_is_told_of(tmp_path, hours, rows, told):
 def test_the_first_day_of_a_clock_that_was_not_set_is_told_of(tmp_path):
     log = log_of(tmp_path / "log.csv", lambda k: -200_000 * (k < 40))
     _, (message,) = recorded(convert, log, tmp_path / "log.parquet")
-    assert message.startswith("40 rows of the log: 8,33")
+    assert message.startswith("40 rows of the log: 8,340 days")
     assert "before the rest" in message

@@ -56,7 +56,7 @@ def compress(
         Crawls that had one before, of all logs, and how many of them found a change.
         The history may also have intervals that no crawl began.
     dispersion : sequence of two ndarray, shape (n_pages,)
-        Of `dependence.measured`.
+        Of `dispersion.measured`.
 
     Returns
     -------
