@@ -56,7 +56,7 @@ def test_the_example_of_the_theory():
 def test_limits_of_bits_are_those_of_the_plain_form(wider):
     history = History(INTERVAL, CHANGED)
     found = spread(history, mle(history), wider)[:2]
-    wanted = plain.likelihood_interval(INTERVAL, CHANGED, wider)
+    wanted = plain.likelihood_interval(np.array(INTERVAL), np.array(CHANGED) > 0, wider)
     assert_allclose(found, wanted, rtol=1e-7)
 
 
