@@ -386,7 +386,11 @@ def _schedule(rates, output, bandwidth, **given):
     names = "least_interval", "greatest_interval", "per_host", "exceptions"
     limits = recrawl.CrawlLimits(**{name: given.pop(name) for name in names})
     found = recrawl.schedule(rates, output, bandwidth, limits=limits, **given)
-    _print(*_described(found, output, given))
+    _print(
+        *_described(found, output, given),
+        "a crawler that waits for each date in `due` leaves some 5% of its fetches "
+        "unused; by (days since the crawl) x crawl_rate, the greatest next, none",
+    )
     if output.suffix.lower() != ".csv":
         _print(_next("export", output, "--to CRAWLER -o FILE"))
 
@@ -395,7 +399,7 @@ def _described(found, output, given):
     """Lines of what a schedule spends, its expected freshness, what limits cost."""
     yield f"{output}: {units.rounded(found.bandwidth)} crawls a day"
     if given["policy"] == "thresholds":
-        yield "thresholds are promised as if the estimated rates were exact"
+        yield "thresholds are judged as if the estimated rates were exact"
     elif found.spent < 0.999 * found.bandwidth:  # more than rates differ by rounding
         why = "the limits allow no more" if found.prices else "no page gains by more"
         yield f"of these only {units.rounded(found.spent)}: {why}"
