@@ -3,7 +3,7 @@
     scrapy runspider scrapy_spider.py -a due=due.jsonl -o fetched.jsonl
     recrawl estimate fetched.jsonl -o rates.parquet
 
-`due.jsonl` has one object a line, as `recrawl schedule --to jsonl` writes it: url, and
+`due.jsonl` has one object a line, as `recrawl export --to jsonl` writes it: url, and
 due; what is due later is left for the next run. Add etag and last_modified of the
 last fetch, and servers can answer that nothing has changed. `-o` appends to
 fetched.jsonl, which thus becomes the log; `-O` would overwrite it. Tested with

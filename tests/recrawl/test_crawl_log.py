@@ -1,4 +1,4 @@
-"""Rates, schedules, comparisons and backtests of crawl logs.
+"""Rates, schedules and backtests of crawl logs.
 
 They are compared with page by page computations from the raw rows.
 """
@@ -18,8 +18,7 @@ from scipy.optimize import brentq
 
 import recrawl
 from paperlib import freshness
-from paperlib.allocation import optimal_interval
-from recrawl import BadRowsWarning, backtest, compare, estimate, schedule
+from recrawl import BadRowsWarning, backtest, estimate, schedule
 from recrawl.log import reading
 from recrawl.log.history import History
 from recrawl.plan import allocation, problem
@@ -409,7 +408,12 @@ def test_a_schedule_is_the_hedged_optimal_allocation(rates, tmp_path):
     even = allocation.even(weight, 40.0).crawl_rate
     np.testing.assert_allclose(crawl_rate, 0.75 * best + 0.25 * even, rtol=1e-12)
     fresh = freshness.interval(change_rate, crawl_rate)
-    assert found.freshness_if_exact == pytest.approx(fresh @ weight / weight.sum())
+    now = before["freshness_now"].to_numpy()
+    known = ~np.isnan(now)
+    turn = freshness.interval(change_rate, even)
+    assert list(found.compared.values()) == pytest.approx(
+        [np.average(x[known], weights=weight[known]) for x in (now, turn, fresh)]
+    )
     # what is promised allows for the errors of the rates
     errors = (before[name].to_numpy() for name in ("log_stderr", "log_rate"))
     promised = problem.expected(
@@ -422,7 +426,8 @@ def test_a_schedule_is_the_hedged_optimal_allocation(rates, tmp_path):
     wait = (1e6 * DAY / crawl_rate[crawled]).astype("timedelta64[us]")
     late = np.abs(due[crawled] - last[crawled] - wait)
     assert (late <= np.timedelta64(1, "us")).all()
-    bandwidths, worth, _ = found.budgets.T
+    bandwidths = [each["bandwidth"] for each in found.budgets]
+    worth = [each["scheduled"] for each in found.budgets]
     np.testing.assert_allclose(bandwidths, [10, 20, 40, 80, 160])
     assert worth[2] == pytest.approx(found.freshness, rel=1e-12)
     assert (np.diff(worth) > 0).all()
@@ -455,30 +460,6 @@ def test_bad_rates(tmp_path, columns, rule):
     with pytest.raises(ValueError, match=re.escape(rule)):
         schedule(rates, tmp_path / "plan", 1.0)
     assert not (tmp_path / "plan").exists()
-
-
-# ---------------------------------------------------------------- compare
-
-
-def test_compare_against_a_direct_computation(log, rates):
-    found = compare(log).freshness
-    assert list(found.values()) == sorted(found.values())
-    pages = pq.read_table(rates[0]).to_pandas().query("n_crawls > 0")
-    rate, weight, now = pages.change_rate, pages.importance, pages.freshness_now
-    days = (pages.last_crawl - pages.first_crawl).dt.total_seconds() / DAY
-    bandwidth = sum(pages.n_crawls / days)
-    even, by_rate = bandwidth / rate.size, bandwidth * rate / rate.sum()
-    wanted = {
-        "the log": np.average(now, weights=weight),
-        "uniform": np.average(freshness.interval(rate, even), weights=weight),
-        "proportional": np.average(freshness.interval(rate, by_rate), weights=weight),
-        "optimal": optimal_interval(rate, weight, bandwidth).freshness,
-    }
-    assert found == pytest.approx(wanted, rel=1e-10)
-    few = compare(log, n_pages=40).freshness
-    assert few["the log"] != found["the log"], "of pages taken at random"
-    with pytest.raises(ValueError, match="n_pages must be a positive integer"):
-        compare(log, n_pages=0)
 
 
 # ---------------------------------------------------------------- backtest
@@ -554,25 +535,18 @@ def test_the_learnt_prior_wins_where_rates_are_drawn_from_one(tmp_path):
     assert off < 0.1, "a mode is no mean, but not far from it"
 
 
-TOO_FEW = {
-    compare: "must hold a page that was crawled twice, and one that changed",
-    backtest: "must hold a page with intervals before and after 0.8 of its rows",
-}
-
-
 @pytest.mark.parametrize(
-    ("function", "crawls"),
+    "crawls",
     [
-        (compare, [("a", 0, True), ("b", 5, False)]),
-        (compare, [("a", day, False) for day in range(9)]),
-        (backtest, [("a", 0, True)]),
-        (backtest, [("a", 0, True), ("a", 1, True)]),
-        (backtest, [("a", 0, False), ("b", 1, True), ("b", 2, True)]),
+        [("a", 0, True)],
+        [("a", 0, True), ("a", 1, True)],
+        [("a", 0, False), ("b", 1, True), ("b", 2, True)],
     ],
 )
-def test_logs_that_hold_too_few_crawls(tmp_path, function, crawls):
-    with pytest.raises(ValueError, match=TOO_FEW[function]):
-        function(log_of(tmp_path / "log.parquet", in_days(crawls)))
+def test_logs_that_hold_too_few_crawls(tmp_path, crawls):
+    rule = "must hold a page with intervals before and after 0.8 of its rows"
+    with pytest.raises(ValueError, match=rule):
+        backtest(log_of(tmp_path / "log.parquet", in_days(crawls)))
 
 
 # ---------------------------------------------------------------- adaptive crawlers

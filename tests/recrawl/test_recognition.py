@@ -82,7 +82,7 @@ def test_every_sample_is_converted(tmp_path, sample, packed):
 
 
 def test_a_format_that_is_none_gets_a_list_of_all(capsys):
-    assert cli.main(["compare", "log", "--from", "excel"]) == 2
+    assert cli.main(["backtest", "log", "--from", "excel"]) == 2
     message = f"recrawl: --from must be auto, {', '.join(NAMES)}, got 'excel'\n"
     assert capsys.readouterr().err == message
 

@@ -139,8 +139,8 @@ def test_no_option_is_sql(tmp_path, text):
     later = log.with_name(f"{name}later.csv")
     later.write_text("url,time,changed\nhttp://h/,2026-01-09,1\n")
     recrawl.estimate(later, rates, state=state, force=True)
-    per_host = {f"h{text}": 0.5}
-    recrawl.schedule(rates, plan, 1, per_host=per_host, importance=weights)
+    limits = recrawl.CrawlLimits(per_host=0.5)
+    recrawl.schedule(rates, plan, 1, limits=limits, importance=weights)
     (page,) = pq.read_table(plan).to_pylist()
     assert page["crawl_rate"] == pytest.approx(0.5)
     for to in ("jsonl", "nutch", "storm", "heritrix", "urls"):

@@ -45,8 +45,6 @@ def folder(tmp_path, monkeypatch):
             "convert log.csv -o link.csv --force",
             "report log.html -o log.html --from csv --force",
             "schedule rates.parquet --bandwidth 1/day -o rates.parquet --force",
-            "schedule rates.parquet --bandwidth 1/day --to urls -o rates.parquet "
-            "--force",
             "schedule rates.parquet --bandwidth 1/day --importance signals.csv "
             "-o signals.csv --force",
             "export plan.parquet --to urls -o plan.parquet --force",

@@ -87,7 +87,7 @@ def connected(address: str) -> Iterator[Any]:
         from distributed.comm import CommClosedError, get_address_host_port
     except ImportError:
         raise ImportError(
-            "dask needs the package distributed: pip install 'paperlib-crawl[dask]'"
+            "dask needs the package distributed: pip install '.[dask]' in a clone"
         ) from None
     try:
         get_address_host_port(address)  # else a client may wait for ever
