@@ -328,14 +328,15 @@ def _estimate(log, output, **given):
     pages = units.counted(found.n_pages, "page")
     _print(
         f"{output}: {_rows(found.counts)} of {pages}, read from {found.what}",
-        f"rates by {found.why.partition(':')[0]}; intervals "
-        f"{max(found.dispersion, 1) ** 0.5:.2g} times as wide as if changes were "
-        "Poisson",
+        f"rates by one prior for {'each host' if found.scales else 'all pages'}; "
+        f"intervals {max(found.dispersion, 1) ** 0.5:.2g} times as wide as if changes "
+        "were Poisson",
         _drifted(found.drift),
     )
     if found.known:
         known, n_pages = found.known
-        _print(f"{known:,} of {n_pages:,} pages of this log were in the state")
+        pages = units.counted(n_pages, "page")
+        _print(f"{known:,} of {pages} of this log were in the state")
     statuses = {f"of {status}": n for status, n in found.failed.items()}
     counted = {"failed fetches by status": statuses, "pages": found.kinds}
     for what, counts in counted.items():
@@ -365,7 +366,7 @@ def _estimate(log, output, **given):
         )
     pace = units.rounded(found.pace)
     if found.pace:
-        _print(f"the log's pace is {pace} fetches a day, first and failed ones too")
+        _print(f"the log made {pace} fetches a day, first and failed ones too")
     if output.suffix.lower() != ".csv":
         rate = pace.replace(",", "") if found.pace else "CRAWLS"
         more = f"--bandwidth {rate}/day -o schedule.parquet"

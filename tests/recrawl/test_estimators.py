@@ -135,7 +135,7 @@ def test_neither_form_nor_order_nor_unit_nor_other_pages_matter():
     assert_array_equal(mle(History(dense.interval, strided)), mle(dense))
 
 
-# ------------------------------------------------- ages and counts
+# ------------------------------------------------- ages
 
 
 def test_known_changes_have_closed_forms():
@@ -152,12 +152,10 @@ def test_estimates_of_each_kind_of_crawl_are_those_of_the_plain_forms():
     for _ in range(60):
         n, rate = int(rng.integers(2, 40)), 10 ** rng.uniform(-2, 2)
         interval = rng.exponential(1 / rate, n)
-        count, newest = rng.poisson(rate * interval), interval * rng.random(n)
-        kind, changed = rng.integers(0, 4, n), count > 0  # bit, age, count, both
-        age = np.where((kind % 2 == 1) & changed, newest, NAN)
-        count = np.where(kind >= 2, count, NAN)
-        history = History(interval, changed, age=age, count=count)
-        terms = reference.likelihood_terms(interval, changed, age, count)
+        changed, dated = rng.poisson(rate * interval) > 0, rng.random(n) < 0.5
+        age = np.where(dated & changed, interval * rng.random(n), NAN)
+        history = History(interval, changed, age=age)
+        terms = reference.likelihood_terms(interval, changed, age)
         if not terms[0]:
             continue
         best = reference.known_mle(*terms)

@@ -37,8 +37,8 @@ BRIEF = (
     "recrawl.compiled",
 )
 KERNELS = (
-    *("recrawl.compiled", "recrawl.log.history_kernels", "recrawl.live.bayes"),
-    *("recrawl.live.gamma", "recrawl.live.heaps", "recrawl.live.slots"),
+    *("recrawl.compiled", "recrawl.live.bayes"),
+    *("recrawl.live.gamma", "recrawl.live.queue", "recrawl.live.slots"),
     "recrawl.rates.likelihood_kernels",
 )
 

@@ -18,7 +18,7 @@ from paperlib.errors import ArgumentError
 from recrawl.log import cluster, reading
 from recrawl.log.database import sql
 from recrawl.log.files import alone
-from recrawl.log.output import check_once, check_output, description, parquet, table
+from recrawl.log.output import check_once, check_output, description, table
 from recrawl.log.state import compress
 from recrawl.log.tally import warn
 from recrawl.rates import freshness, host_prior, likelihood
@@ -270,7 +270,7 @@ def estimate(
         opened(path, state=_existing(state), memory=memory) as log,
         # The state is renamed after the rates: if the rates cannot be written,
         # the log is not yet in the state and counts when it is tried again.
-        no_state if state is None else parquet(state) as states,
+        no_state if state is None else table(state) as states,
         table(output, force) as rates,
     ):
         known = _known(log, _existing(state))

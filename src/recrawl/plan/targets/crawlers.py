@@ -55,9 +55,10 @@ class Crawler:
 
 CRAWLERS = {
     "jsonl": Crawler(
-        "scrapy runspider scrapy_spider.py -a due={file} -o fetched.jsonl\n"
-        "a crawler that waits for each date in `due` leaves some 5% of its fetches "
-        "unused; by (days since the crawl) x rate, the greatest next, none"
+        "scrapy runspider scrapy_spider.py -a plan={file} -o fetched.jsonl\n"
+        "a crawler that waits for each due time leaves some 5% of its fetches unused; "
+        "one that goes on with the page of the greatest (days since its crawl) x rate "
+        "uses all"
     ),
     "nutch": Crawler(
         "mkdir SEEDDIR && cp {file} SEEDDIR && "
