@@ -364,7 +364,7 @@ def _estimate(log, output, **given):
             "soft 404s, dates that servers make up and clocks that go back are not "
             "looked for with Dask"
         )
-    pace = units.rounded(float(f"{found.pace:.3g}"))
+    pace = units.rounded(found.pace)
     if found.pace:
         _print(f"the log made {pace} fetches a day, first and failed ones too")
     if output.suffix.lower() != ".csv":
@@ -390,7 +390,11 @@ def _schedule(rates, output, bandwidth, **given):
     names = "least_interval", "greatest_interval", "per_host", "exceptions"
     limits = recrawl.CrawlLimits(**{name: given.pop(name) for name in names})
     found = recrawl.schedule(rates, output, bandwidth, limits=limits, **given)
-    _print(*_described(found, output, given))
+    _print(
+        *_described(found, output, given),
+        "a crawler that waits for each date in `due` leaves some 5% of its fetches "
+        "unused; by (days since the crawl) x crawl_rate, the greatest next, none",
+    )
     if output.suffix.lower() != ".csv":
         _print(_next("export", output, "--to CRAWLER -o FILE"))
 
@@ -399,7 +403,7 @@ def _described(found, output, given):
     """Lines of what a schedule spends, its expected freshness, what limits cost."""
     yield f"{output}: {units.rounded(found.bandwidth)} crawls a day"
     if given["policy"] == "thresholds":
-        yield "thresholds are promised as if the estimated rates were exact"
+        yield "thresholds are judged as if the estimated rates were exact"
     elif found.spent < 0.999 * found.bandwidth:  # more than rates differ by rounding
         why = "the limits allow no more" if found.prices else "no page gains by more"
         yield f"of these only {units.rounded(found.spent)}: {why}"

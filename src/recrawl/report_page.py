@@ -110,7 +110,7 @@ def report(
     ...     output.read_text(encoding="utf-8").splitlines()[0]
     '<!DOCTYPE html>'
     >>> found.estimates.pace, found.schedule.spent
-    (1.0, 1.0)
+    (1.125, 1.125)
     """
     if bandwidth is not None:
         bandwidth = checks.number("bandwidth", bandwidth, above=True)
@@ -294,11 +294,8 @@ def _calibrated(p, share, n):
         word = "more often than"
     elif happened < predicted - _SURE * error:
         word = "less often than"
-    top = np.flatnonzero(n >= _LEAST_CRAWLS)[-1:]
     return (
         f"Of {n.sum():,.0f} crawls {happened:.1%} found a change, and {predicted:.1%} "
-        f"were predicted: pages changed {word} predicted."
-    ) + "".join(
-        f" Where a change was likeliest, {p[k]:.0%}, it was found by {share[k]:.0%}."
-        for k in top
+        f"were predicted: pages changed {word} predicted. Where predictions were "
+        f"highest, {p[-1]:.0%}, {share[-1]:.0%} found a change."
     )

@@ -583,5 +583,5 @@ def test_thresholds_are_the_optimum_and_promise_what_signals_give(
     command = ["schedule", str(tmp_path / "rates.parquet"), "--bandwidth", "20/day"]
     command += ["--policy", "thresholds", "-o", str(tmp_path / "again.parquet")]
     assert cli.main(command) == 0
-    line = "thresholds are promised as if the estimated rates were exact\n"
+    line = "thresholds are judged as if the estimated rates were exact\n"
     assert line in capsys.readouterr().out

@@ -139,18 +139,19 @@ def test_a_day_on_which_all_pages_change_raises_one_factor(tmp_path):
     rng = np.random.default_rng(8)
     bits = rng.random((300, 50)) < 0.02
     usual, bits[:, 35] = bits.copy(), True
-    with_day, without = (
-        estimate(
-            log_of(tmp_path / "log.parquet", batch_of(each).history),
-            tmp_path / "rates.parquet",
-            force=True,
-        ).drift
-        for each in (bits, usual)
-    )
+    found, expected, rates = [], [], tmp_path / "rates.parquet"
+    for each in (usual, bits):
+        log = log_of(tmp_path / "log.parquet", batch_of(each).history)
+        found.append(estimate(log, rates, force=True))
+        expected.append(found[-1].usual * written(rates)["change_rate"].mean())
+    without, with_day = (each.drift for each in found)
     first, second, third = np.divide(with_day, without)
     assert first == pytest.approx(1.0)
     assert second > 4
     assert third < 0.6  # the day is in the rates that predict the last part
+    # the middle of a promise is that of the other days
+    assert expected[1] == pytest.approx(expected[0], rel=0.05)
+    assert found[0].usual == pytest.approx(np.exp(np.log(without).mean()))
 
 
 def test_most_changes_are_those_of_a_lognormal_rate():

@@ -263,7 +263,6 @@ def test_until(plan, tmp_path, monkeypatch):
     assert due("2026-10-03T08:12:07+02:00") == [NEAR]
     assert due("2026-10-03") == [NEAR], "UTC"
     assert due(datetime(2026, 10, 3, 6, 12, 8, tzinfo=UTC)) == [NEAR, HOME]
-    assert due(datetime(2026, 9, 1)) == []
     soon = plan_of(
         tmp_path / "soon.parquet",
         ("http://past", 1.0, "2020-01-01"),

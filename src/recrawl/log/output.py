@@ -269,7 +269,8 @@ def description(path: PathLike) -> dict[str, Any]:
         metadata = pq.read_metadata(path).metadata or {}
     try:
         found = json.loads(metadata.get(b"recrawl", b"{}"))
-        checks.numbers("drift", list(found.get("drift") or ()), above=True)
+        factors = [*(found.get("drift") or ()), found.get("usual") or 1.0]
+        checks.numbers("drift", factors, above=True)
         pa.array([each["host"] for each in found.get("suspects", ())], pa.string())
     except (ValueError, TypeError, AttributeError, LookupError, RecursionError):
         rule = "its metadata must be as estimate or schedule wrote them"

@@ -149,7 +149,7 @@ class Problem:
         )
 
     def promise(
-        self, plan: Plan, factors: list[float] | None
+        self, plan: Plan, factors: list[float] | None, usual: float | None = None
     ) -> tuple[float, float, float] | None:
         """Freshness that a plan promises, and the range around it.
 
@@ -159,13 +159,15 @@ class Problem:
             A solution.
         factors : list of float or None
             Of `drift.drift`.
+        usual : float, optional
+            Of `drift.usual_factor`; by default the geometric mean of the factors.
 
         Returns
         -------
         low, middle, high : float
-            At the geometric mean of the factors for the middle. For the range, factors
-            reach from the least of them and 1 to the greatest, and by half of this
-            ratio further on both sides, and the freshness by 0.02: chosen on the
+            At the usual factor for the middle, within the range. For the range,
+            factors reach from the least of them and 1 to the greatest, and by half of
+            this ratio further on both sides, and the freshness by 0.02: chosen on the
             sources of ``benchmarks/promise.py``. None without factors, or if no page
             counts.
         """
@@ -174,9 +176,11 @@ class Problem:
         log = np.log(factors)
         least, most = min(log.min(), 0.0), max(log.max(), 0.0)
         further = (most - least) / 2
+        middle = log.mean() if usual is None else np.log(usual)
+        middle = np.clip(middle, least - further, most + further)
         low, middle, high = (
             self.mean(self.page_freshness(plan, np.exp(each)))
-            for each in (most + further, log.mean(), least - further)
+            for each in (most + further, middle, least - further)
         )
         return max(low - _UNEXPLAINED, 0.0), middle, min(high + _UNEXPLAINED, 1.0)
 

@@ -238,7 +238,9 @@ def schedule(
     plan = problem.solve(bandwidth)
     turn = problem.in_turn(bandwidth)
     fresh = problem.page_freshness(plan)
-    drift = file.metadata.get("drift") if policy == "interval" else None
+    drift = None, None
+    if policy == "interval":
+        drift = file.metadata.get("drift"), file.metadata.get("usual")
     with table(output, force) as out:
         now, kinds = _write(out, file, given, problem, plan, fresh)
         found = Schedule(
@@ -246,7 +248,7 @@ def schedule(
             spent=plan.crawl_rate.sum().item(),
             compared=_compared(problem, now, {"in turn": turn, "scheduled": plan}),
             freshness=problem.mean(fresh),
-            promise=problem.promise(plan, drift),
+            promise=problem.promise(plan, *drift),
             prices=problem.prices(bandwidth, plan),
             budgets=_budgets(problem, bandwidth, drift),
             pages=kinds,
@@ -319,7 +321,7 @@ def _budgets(problem, bandwidth, drift):
             plan, turn = few.solve(crawls), few.in_turn(crawls)
             found["in turn"] = few.mean(few.page_freshness(turn))
             found["scheduled"] = few.mean(few.page_freshness(plan))
-            found["promise"] = few.promise(plan, drift)
+            found["promise"] = few.promise(plan, *drift)
         budgets.append({"bandwidth": factor * bandwidth} | found)
     return budgets
 

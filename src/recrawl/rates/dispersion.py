@@ -295,7 +295,7 @@ def encoded(host: Any) -> tuple[list[str], NDArray[np.integer]]:
     return named.dictionary.to_pylist(), np.asarray(named.indices)
 
 
-def by_host(values: dict[str, Any], other: Any, host: Any) -> Array:
+def by_host(values: dict[str, Any], other: Any, host: Any) -> NDArray[Any]:
     """Value of each page's host.
 
     Parameters

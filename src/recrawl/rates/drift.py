@@ -16,9 +16,11 @@ from recrawl.types import Array
 
 if TYPE_CHECKING:
     from recrawl.log.reading import Batch
+    from recrawl.rates.diagnosis import BulkDay
 
-__all__ = ["drift", "most_changes"]
+__all__ = ["drift", "most_changes", "usual_factor"]
 
+_DAY = 86_400_000_000  # microseconds
 _CUTS = 0.4, 0.6, 0.8, 1.0  # shares of the crawls, in time, at which parts end
 LEAST_BITS = 400  # to predict; with fewer, a factor has an error of a fifth and more
 _MOST_BITS = 100_000  # of a part: every n-th of more
@@ -71,32 +73,70 @@ def drift(
     cuts = np.quantile(time[crawled], _CUTS, method="lower")
     if np.count_nonzero(crawled & (time > cuts[0])) < LEAST_BITS:
         return None
-    interval, changed, offsets = sample.history.ragged()
-    owner = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
     factors = []
     for cut, end in itertools.pairwise(np.unique(cuts)):
-        early = time <= cut
-        history = kept(sample.history, early)
-        learnt = posterior(
-            replace(sample, history=history, time=time[early], crawled=crawled[early])
-        )
-        later = np.flatnonzero(crawled & (time > cut) & (time <= end))
-        later = later[:: later.size // _MOST_BITS + 1]
-        names = "change_rate", "log_stderr", "log_rate"
-        rates = [learnt[name][owner[later]] for name in names]
-        factors.append(_factor(rates, interval[later], changed[later]))
+        learnt = posterior(_restricted(sample, time <= cut))
+        factors.append(_factor(sample, learnt, crawled & (time > cut) & (time <= end)))
     return factors
 
 
-def _factor(rates, interval, changed):
-    """The factor of `drift` for the bits of one part."""
+def usual_factor(
+    sample: Batch,
+    posterior: Callable[[Batch], dict[str, Array]],
+    factors: list[float] | None,
+    days: list[BulkDay],
+) -> float | None:
+    """Factor by which pages change faster than their rates when no bulk day comes.
+
+    Bulk days are in the rates. So it is the factor of the whole sample on the other
+    days, times the geometric mean of the factors of `drift` of these.
+
+    Parameters
+    ----------
+    sample, posterior
+        As in `drift`.
+    factors : list of float or None
+        Of `drift`.
+    days : list of BulkDay
+        Of `diagnosis.bulk_days`.
+
+    Returns
+    -------
+    float or None
+        The geometric mean of the factors without bulk days; None without factors.
+    """
+    if factors is None or not days:
+        return factors and float(np.exp(np.log(factors).mean()))
+    begin = sample.time - sample.history.ragged()[0] * _DAY
+    bulk = np.zeros(begin.size, dtype=bool)
+    for each in days:
+        start = np.datetime64(each.day, "us").astype(int)
+        bulk |= (begin < start + _DAY) & (sample.time > start)
+    rest = _restricted(sample, ~bulk)
+    always = _factor(rest, posterior(sample), rest.crawled)
+    return always * float(np.exp(np.log(drift(rest, posterior) or [1.0]).mean()))
+
+
+def _restricted(batch, keep):
+    """The batch with some of its crawls."""
+    crawls = {"time": batch.time[keep], "crawled": batch.crawled[keep]}
+    return replace(batch, history=kept(batch.history, keep), n_signals=None, **crawls)
+
+
+def _factor(batch, rates, where):
+    """The factor of `drift` for some of the bits, if the rates are what was learnt."""
+    interval, changed, offsets = batch.history.ragged()
+    where = np.flatnonzero(where)
+    where = where[:: where.size // _MOST_BITS + 1]
+    owner = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))[where]
+    rates = [rates[name][owner] for name in ("change_rate", "log_stderr", "log_rate")]
     # half a change stands for none
-    found = np.clip(changed.sum(), 0.5, max(changed.size - 0.5, 0.5))
+    found = np.clip(changed[where].sum(), 0.5, max(where.size - 0.5, 0.5))
 
     def missing(log):
-        time = np.exp(log) * interval
+        time = np.exp(log) * interval[where]
         unchanged = expected(lambda rate: np.exp(-rate * time), *rates)
-        return interval.size - unchanged.sum() - found
+        return where.size - unchanged.sum() - found
 
     if missing(-_MOST) >= 0 or missing(_MOST) <= 0:
         return float(np.exp(np.copysign(_MOST, -missing(0.0))))

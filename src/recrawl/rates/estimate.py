@@ -24,7 +24,7 @@ from recrawl.log.tally import warn
 from recrawl.rates import freshness, host_prior, likelihood
 from recrawl.rates.diagnosis import Suspects, bulk_days
 from recrawl.rates.dispersion import Dispersion, measured
-from recrawl.rates.drift import drift, most_changes
+from recrawl.rates.drift import drift, most_changes, usual_factor
 from recrawl.rates.quality import SOURCES, Quality
 from recrawl.types import PathLike
 from recrawl.units import counted
@@ -75,6 +75,9 @@ class Estimates:
         Factors by which pages changed faster in up to three later parts of the log
         than was predicted from before (`drift.drift`); None with fewer than 400 bits
         to predict.
+    usual : float or None
+        Factor by which pages change faster than their rates when no bulk day comes
+        (`drift.usual_factor`): the middle of a promise.
     period : float
         A fifth of the log's length, days: the upper limits of numbers of changes are
         of a period as long as this; 0 if the log does not tell.
@@ -107,6 +110,7 @@ class Estimates:
     scales: dict | None
     dispersion: float
     drift: list | None
+    usual: float | None
     period: float
     what: str
     pace: float
@@ -283,7 +287,7 @@ def estimate(
                     counts.update(_counted(rows))
         found = _estimates(log, model, counts, suspects, known)
         if state is not None:
-            states.describe({"drift": found.drift})
+            states.describe({"drift": found.drift, "usual": found.usual})
         rates.describe(asdict(found))
     return found
 
@@ -333,6 +337,7 @@ class _Model:
     chosen: host_prior.Chosen
     dispersion: Dispersion
     drift: list | None
+    usual: float | None
     period: float
     quality: Quality | None
     bulk_days: list
@@ -348,13 +353,16 @@ def _learn(sample, state):
     if sample.time.size:
         begin = sample.time / _DAY - sample.history.interval
         period = (sample.time.max() / _DAY - begin.min()) / 5
-    factors = drift(sample, functools.partial(_rates, scales=chosen.scales))
+    posterior = functools.partial(_rates, scales=chosen.scales)
+    factors = drift(sample, posterior)
+    days = bulk_days(sample, chosen.rate(history, host))
+    usual = usual_factor(sample, posterior, factors, days)
     if factors is None and state is not None:
         # a log that adds few bits keeps the drift of the one before
-        factors = description(state).get("drift")
-    days = bulk_days(sample, chosen.rate(history, host))
+        before = description(state)
+        factors, usual = before.get("drift"), before.get("usual")
     dispersion = _dispersion(sample, history, chosen)
-    return _Model(chosen, dispersion, factors, period, quality, days)
+    return _Model(chosen, dispersion, factors, usual, period, quality, days)
 
 
 def _rates(sample, scales):
@@ -412,6 +420,7 @@ def _estimates(log, model, counts, suspects, known):
         scales=model.chosen.scales,
         dispersion=model.dispersion.mean,
         drift=model.drift,
+        usual=model.usual,
         period=model.period,
         what=log.what,
         pace=(n_compared + others) / days if n_compared and days else 0.0,

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from paperlib.estimators.batch import replace_degenerate
 from recrawl.log.history import History
 from recrawl.log.state import kept
 from recrawl.rates import likelihood_kernels as kernels
 from recrawl.rates.dispersion import by_host, encoded
+from recrawl.rates.likelihood import substituted
 from recrawl.rates.prior import PseudoObservations
 from recrawl.types import Array
 
@@ -222,8 +222,7 @@ def _host_scales(history, host):
     interval = interval[order]
     rate = np.empty(n.size)
     kernels.maxima(interval, changed[order], starts, n_known[order], rate)
-    replace_degenerate(rate, interval, starts)
-    log = np.log(rate)
+    log = np.log(substituted(rate, interval, starts))
     known = np.isfinite(log)
     log, error = log[known], _LOG_VARIANCE / n[known]
     spread = max(log.var() - error.mean(), 0.0)

@@ -8,10 +8,9 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from paperlib.estimators.batch import replace_degenerate
 from recrawl.log.history import History
 from recrawl.rates import likelihood_kernels as kernels
-from recrawl.types import Array, Values
+from recrawl.types import Array, Ints, Values
 
 __all__ = [
     "LEVEL",
@@ -20,6 +19,7 @@ __all__ = [
     "log_stderr",
     "mle",
     "spread",
+    "substituted",
 ]
 
 #: Confidence level of all intervals.
@@ -84,11 +84,33 @@ def mle(history: History, *, substitute: bool = False) -> Values:
     >>> float(mle(History([1.0, 2.0, 1.0], [True, False, True])).round(4))
     0.6931
     """
-    rate = each_page(kernels.maxima, history)
+    (rate,) = each_page(kernels.maxima, history)
     if substitute:
         interval, _, offsets = history.ragged()
-        replace_degenerate(rate.reshape(-1), interval, offsets)  # a view
-    return rate[0][()]
+        rate = substituted(rate.ravel(), interval, offsets).reshape(rate.shape)
+    return rate[()]
+
+
+@np.errstate(divide="ignore")  # of a page without crawls
+def substituted(rate: Array, interval: Array, offsets: Ints) -> Array:
+    """Rates of pages with those for 0 and inf as in `mle`.
+
+    Parameters
+    ----------
+    rate : ndarray, shape (n_pages,)
+        Maxima of the likelihood.
+    interval, offsets : ndarray
+        As in `History`.
+
+    Returns
+    -------
+    ndarray, shape (n_pages,)
+    """
+    # one more at the end, where a last page without crawls starts
+    time = np.add.reduceat(np.append(interval, 0.0), offsets[:-1])
+    shortest = np.minimum.reduceat(np.append(interval, np.inf), offsets[:-1])
+    rate = np.where(rate == 0, 1 / time, rate)
+    return np.where(np.isinf(rate), 1 / shortest, rate)
 
 
 def spread(

@@ -110,19 +110,13 @@ def _log_likelihood(x, unchanged_time, known, interval):
 
 
 @compiled
-def likelihoods(log_rate, interval, changed, offsets, n_known, out):
-    """Likelihood of every page at every rate, of sum 1; shape (n_pages, n_grid).
-
-    With thousands of crawls the likelihood is below the smallest number, on the whole
-    grid or where it is largest, so that its logarithm is added up first.
-    """
+def log_likelihoods(log_rate, interval, changed, offsets, n_known, out):
+    """Log-likelihood of every page at every rate; writes `out`, (n_pages, n_grid)."""
     sifted = np.empty(interval.size)
     for i in range(offsets.size - 1):
         page = page_of(i, interval, changed, offsets, n_known, sifted)
         for k in range(log_rate.size):
             out[i, k] = _log_likelihood(log_rate[k], *page)[0]
-        out[i] = np.exp(out[i] - out[i].max())
-        out[i] /= out[i].sum()
 
 
 @compiled
@@ -193,25 +187,36 @@ def spread(rate, dispersion, interval, changed, offsets, n_known, low, high, mea
 @compiled
 def _dispersion(x, changed, n_known):
     """Dispersion of one page and its degrees of freedom, see `dispersions`."""
-    r = x / np.expm1(x)
-    information = x * r
-    total = information.sum()
+    # Loops, because numba takes two seconds to compile the same in functions of NumPy.
+    total = n_changes = 0.0
+    n_unchanged = x.size
+    for j in range(x.size):
+        total += x[j] * x[j] / math.expm1(x[j])
+        n_changes += n_known[j]
+        if changed[j]:
+            n_changes += 1.0
+            n_unchanged -= 1
     if not total > 0.0:  # no crawls, or a rate that tells nothing
         return 1.0, 0.0
-    before = np.cumsum(information) - information
-    # 1e-9: equal crawls fall into equal blocks, whatever the rounding
-    block = (_N_BLOCKS * before / total + 1e-9).astype(np.int64)
-    block = np.minimum(block, _N_BLOCKS - 1)
-    share = np.bincount(block, information, _N_BLOCKS) / total
-    score = np.bincount(block, np.where(changed, r, n_known - x), _N_BLOCKS)
-    observed = np.where(changed, r * (x + r - 1.0), x).sum()
-    concentration = np.sum(share * share)
-    n = changed.sum()
+    score, share = np.zeros(_N_BLOCKS), np.zeros(_N_BLOCKS)
+    before = observed = 0.0
+    for j in range(x.size):
+        r = x[j] / math.expm1(x[j])
+        # 1e-9: equal crawls fall into equal blocks, whatever the rounding
+        block = min(int(_N_BLOCKS * before / total + 1e-9), _N_BLOCKS - 1)
+        before += x[j] * r
+        share[block] += x[j] * r / total
+        score[block] += r if changed[j] else n_known[j] - x[j]
+        observed += r * (x[j] + r - 1.0) if changed[j] else x[j]
+    concentration = spread = 0.0
+    for s in share:
+        concentration += s * s
     # 1e-9: equal blocks are whole in number but for rounding
-    least = min(1.0 / concentration + 1e-9, n + n_known.sum(), x.size - n)
+    least = min(1.0 / concentration + 1e-9, n_changes, n_unchanged)
     if least < 2.0 or not observed > 0.0:
         return 1.0, 0.0
-    spread = np.sum((score - share * score.sum()) ** 2)
+    for block in range(_N_BLOCKS):
+        spread += (score[block] - share[block] * score.sum()) ** 2
     return spread / (observed * (1.0 - concentration)), math.floor(least) - 1.0
 
 

@@ -98,7 +98,9 @@ class PseudoObservations(priors.PseudoObservations):
         rate = np.exp(log_rate)
         width = np.gradient(rate)
         likelihood = np.empty((crawled.size, rate.size))
-        kernels.likelihoods(log_rate, *history.likelihood_terms(), likelihood)
+        kernels.log_likelihoods(log_rate, *history.likelihood_terms(), likelihood)
+        # with thousands of crawls it is below the smallest number, or the largest is
+        likelihood = np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
 
         def loss(logs):
             """Minus the logarithm of the marginal likelihood, and its gradient."""
