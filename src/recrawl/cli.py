@@ -328,12 +328,15 @@ def _estimate(log, output, **given):
     pages = units.counted(found.n_pages, "page")
     _print(
         f"{output}: {_rows(found.counts)} of {pages}, read from {found.what}",
-        f"rates by {found.why.partition(':')[0]}",
+        f"rates by one prior for {'each host' if found.scales else 'all pages'}; "
+        f"intervals {max(found.dispersion, 1) ** 0.5:.2g} times as wide as if changes "
+        "were Poisson",
         _drifted(found.drift),
     )
     if found.known:
         known, n_pages = found.known
-        _print(f"{known:,} of {n_pages:,} pages of this log were in the state")
+        pages = units.counted(n_pages, "page")
+        _print(f"{known:,} of {pages} of this log were in the state")
     statuses = {f"of {status}": n for status, n in found.failed.items()}
     counted = {"failed fetches by status": statuses, "pages": found.kinds}
     for what, counts in counted.items():
@@ -361,10 +364,11 @@ def _estimate(log, output, **given):
             "soft 404s, dates that servers make up and clocks that go back are not "
             "looked for with Dask"
         )
+    pace = units.rounded(float(f"{found.pace:.3g}"))
     if found.pace:
-        _print(f"the log's pace is {units.rounded(found.pace)} fetches a day")
+        _print(f"the log made {pace} fetches a day, first and failed ones too")
     if output.suffix.lower() != ".csv":
-        rate = f"{found.pace:.3g}" if found.pace else "CRAWLS"
+        rate = pace.replace(",", "") if found.pace else "CRAWLS"
         more = f"--bandwidth {rate}/day -o schedule.parquet"
         _print("a page without a row in the log is not in the rates: --pages adds it")
         _print(_next("schedule", output, more))
@@ -510,7 +514,7 @@ def _report(log, output, **given):
 
     found = recrawl.report(log, output, **given).estimates
     pages = units.counted(found.n_pages, "page")
-    pace = f"{units.rounded(found.pace)} crawls a day"
+    pace = f"{units.rounded(found.pace)} fetches a day"
     _print(f"{output}: {_rows(found.counts)} of {pages}, {pace}")
 
 

@@ -9,11 +9,8 @@ from scipy.integrate import quad
 from scipy.special import exprel, gammainc
 from scipy.stats import chi2
 
-from tests.plain import (
-    log_likelihood,
-    mle,
-)
-from tests.plain._searching import root
+from tests.plain import log_likelihood, mle
+from tests.plain._searching import root, spend
 
 # ------------------------------------------------------- one bit of each crawl
 
@@ -59,18 +56,18 @@ def log_information(change_rate, interval, changed):
 # ------------------------------------------- more than a bit of some crawls
 
 
-def likelihood_terms(interval, changed, age, count):
+def likelihood_terms(interval, changed, age):
     """Known changes, the time they are known for, and intervals known by a bit."""
     # Known changes are points of the process, and an unchanged time is empty.
     n_known, time, bits = 0, 0.0, []
-    for w, z, a, m in zip(interval, changed, age, count, strict=True):
+    for w, z, a in zip(interval, changed, age, strict=True):
         if not z:
             time += w
-        elif np.isnan(a) and np.isnan(m):
+        elif np.isnan(a):
             bits.append(w)
         else:
-            n_known += 1 if np.isnan(m) else m
-            time += w if np.isnan(a) else min(a, w)
+            n_known += 1
+            time += min(a, w)
     return n_known, time, np.array(bits)
 
 
@@ -106,30 +103,22 @@ def gamma_step(shape, rate, changed, interval, age=None, count=None):
     return shape + more, rate + (more - seen) / estimate
 
 
-def objective_cost(name, elapsed, change_rate, tau=np.inf):
+def objective_cost(name, elapsed, change_rate):
     """Cost of a page per unit of time, a time t after its last crawl."""
     # The harmonic cost is the mean of 1 + 1/2 + ... + 1/N, N ~ Poisson(Delta t).
-    t, x = elapsed, change_rate * elapsed
+    x = change_rate * elapsed
     return {
         "freshness": lambda: 1 - np.exp(-x),
-        "age": lambda: t - (1 - np.exp(-x)) / change_rate,
-        "delay": lambda: x,
+        "age": lambda: elapsed - (1 - np.exp(-x)) / change_rate,
         "harmonic": lambda: quad(lambda s: exprel(-s), 0, x)[0],
-        "age_of_information": lambda: t,
-        "deadline": lambda: change_rate if t > tau else 0.0,
     }[name]()
 
 
-def objective_value(name, elapsed, change_rate, tau=np.inf):
+def objective_value(name, elapsed, change_rate):
     """Crawl value of a page under an objective: what a crawl saves."""
     # Eq. (4) of Olston and Pandey (2008): V = t c(t) - int_0^t c.
-
-    def cost(t):
-        return objective_cost(name, t, change_rate, tau)
-
-    jump = min(tau, elapsed)
-    total = quad(cost, 0, jump)[0] + quad(cost, jump, elapsed)[0]
-    return elapsed * cost(elapsed) - total
+    last = elapsed * objective_cost(name, elapsed, change_rate)
+    return last - quad(lambda t: objective_cost(name, t, change_rate), 0, elapsed)[0]
 
 
 @np.errstate(divide="ignore")  # pages without crawls

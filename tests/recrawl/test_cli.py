@@ -101,11 +101,12 @@ def test_estimate_prints_what_the_file_holds(rates, tmp_path, capsys):
     for part in (
         f"rates.csv: {found['counts']['rows']:,} rows (beside 256 of failed fetches) "
         "of 62 pages, read from a table in text\n",
-        "\nrates by one prior for all pages\n",
+        "\nrates by one prior for all pages; ",
+        f"intervals {found['dispersion'] ** 0.5:.2g} times as wide as if changes were",
         f"changed {', '.join(f'{each:.2g}' for each in found['drift'])} times",
         "\nfailed fetches by status: 247 of 503, 9 of 404\n",
         *(f" {n} {kind}" for kind, n in found["kinds"].items() if n),
-        f"\nthe log's pace is {found['pace']:.3g} fetches a day\n",
+        f"the log made {found['pace']:.3g} fetches a day, first and failed ones too",
     ):
         assert part in said
     assert cli.main(list(map(str, command))) == 2

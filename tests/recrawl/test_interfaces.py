@@ -37,9 +37,9 @@ BRIEF = (
     "recrawl.compiled",
 )
 KERNELS = (
-    *("recrawl.compiled", "recrawl.log.history_kernels", "recrawl.live.bayes"),
-    *("recrawl.live.gamma", "recrawl.live.heaps", "recrawl.live.slots"),
-    *("recrawl.rates.likelihood_kernels", "recrawl.rates.prior_kernels"),
+    *("recrawl.compiled", "recrawl.live.bayes"),
+    *("recrawl.live.gamma", "recrawl.live.queue", "recrawl.live.slots"),
+    "recrawl.rates.likelihood_kernels",
 )
 
 

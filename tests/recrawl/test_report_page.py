@@ -89,12 +89,13 @@ def test_numbers_are_those_of_the_functions(made, tmp_path):
     log, page, found = made
     rates, text = tmp_path / "rates.parquet", page.text()
     assert found.estimates == recrawl.estimate(log, rates)
-    assert found.estimates.pace == pytest.approx(12 * 39 / 39)
-    plan = recrawl.schedule(rates, tmp_path / "plan.parquet", 12.0)
+    pace = found.estimates.pace
+    assert pace == pytest.approx((12 * 40 + 4) / 39)
+    plan = recrawl.schedule(rates, tmp_path / "plan.parquet", pace)
     assert found.schedule.budgets == plan.budgets
     for factor, each in zip((0.25, 0.5, 1, 2, 4), plan.budgets, strict=True):
         fresh, turn = each["scheduled"], each["in turn"]
-        assert f"{fresh:.3f} at {12 * factor:g} (in turn {turn:.3f})" in text
+        assert f"{fresh:.3f} at {pace * factor:.3g} (in turn {turn:.3f})" in text
     for share in (*plan.compared.values(), plan.freshness):
         assert f" {100 * share:.3g}%" in text
     backtest = recrawl.backtest(log)
@@ -111,10 +112,10 @@ def test_numbers_are_those_of_the_functions(made, tmp_path):
 
 def test_pages_that_are_crawled_too_rarely_and_too_often(made):
     """All were crawled once a day; those that gain most come first."""
-    log, page, _ = made
+    log, page, report = made
     rates, plan = (log.with_name(f"{name}.parquet") for name in ("rates", "plan"))
     recrawl.estimate(log, rates, force=True)
-    recrawl.schedule(rates, plan, 12.0, force=True)
+    recrawl.schedule(rates, plan, report.estimates.pace, force=True)
     planned = pd.read_parquet(plan).dropna(subset="freshness")
     planned["gain"] = planned.freshness - planned.freshness_now
     more = planned[planned.crawl_rate > 1].sort_values("gain", ascending=False)
@@ -153,7 +154,7 @@ def test_what_the_log_is(made):
         "pages 13 on 3 hosts",
         "2026-01-01 00:00 to 2026-02-09 00:00 UTC (39 days)",
         "intervals observed 468, of which ",
-        "pace 12 fetches a day",
+        "pace 12.4 fetches a day, first and failed ones too",
         "1 never changed, 1 always changed",
         "1 never fetched successfully",
     ):
@@ -286,7 +287,7 @@ def test_the_command(made, tmp_path, capsys):
     command = ["report", str(made[0]), "-o", str(output)]
     assert cli.main(command) == 0
     rows = "480 rows (beside 4 of failed fetches) of 13 pages"
-    assert capsys.readouterr().out == f"{output}: {rows}, 12 crawls a day\n"
+    assert capsys.readouterr().out == f"{output}: {rows}, 12.4 fetches a day\n"
     assert Page(output).source == made[1].source
     assert cli.main(command) == 2
     assert "exists; say --force" in capsys.readouterr().err

@@ -55,7 +55,7 @@ class Crawler:
 
 CRAWLERS = {
     "jsonl": Crawler(
-        "scrapy runspider scrapy_spider.py -a due={file} -o fetched.jsonl\n"
+        "scrapy runspider scrapy_spider.py -a plan={file} -o fetched.jsonl\n"
         "a crawler that waits for each date in `due` leaves some 5% of its fetches "
         "unused; by (days since the crawl) x rate, the greatest next, none"
     ),
