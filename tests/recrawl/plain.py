@@ -10,7 +10,7 @@ from scipy.special import exprel, gammainc
 from scipy.stats import chi2
 
 from tests.plain import log_likelihood, mle
-from tests.plain._searching import root, spend
+from tests.plain._searching import root
 
 # ------------------------------------------------------- one bit of each crawl
 
