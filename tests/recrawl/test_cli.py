@@ -147,13 +147,16 @@ def test_limits_and_their_prices(rates, tmp_path, capsys):
     paths = tmp_path / "plan.parquet", tmp_path / "again.parquet"
     file = write(tmp_path / "limits.csv", "pattern,rate\nbokeh.example,0.01/minute\n")
     command = ["schedule", rates, "--per-host", "1/hour", "--limits", file]
+    known = write(tmp_path / "known.txt", "https://new.example/\n" * 2)
     command += ["--least-interval", "2h", "--bandwidth", "100/day", "-o", paths[0]]
+    command += ["--pages", known]
     said = printed(command, capsys)
-    assert "of these only 38.4: the limits allow no more" in said  # 24 and 14.4
+    assert f"1 page of {known} added; 0 in the rates already, 1 repeated\n" in said
+    assert "of these only 50.4: the limits allow no more" in said  # 24, 14.4, 12
     assert "price of the limits of hosts: 0." in said
     assert "price of the least intervals: " in said
     limits = recrawl.CrawlLimits(1 / 12, per_host=24.0, exceptions=file)
-    recrawl.schedule(rates, paths[1], 100.0, limits=limits)
+    recrawl.schedule(rates, paths[1], 100.0, limits=limits, pages=known)
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
