@@ -305,34 +305,6 @@ def test_a_slot_takes_few_values_whatever_the_number_of_pages():
         assert scheduler.n_values - before < 6 * 2000
 
 
-def test_the_posterior_is_conjugate_without_a_change_and_with_an_age():
-    scheduler = Scheduler(LearnedPages([1.0], 0.5, 2.0), crawled=0.0)
-    for time, changed, age in [(1.0, False, np.nan), (3.0, True, 0.25)]:
-        scheduler.next(time)
-        scheduler.report([0], [changed], age=[age])
-    # of 30 reports .01343 changes were expected and one was found; three are added
-    weight = ((0.01343 + 0.1) / (1 / 30 + 0.1)) ** 2
-    shape, rate = (x.item() for x in scheduler.posterior)
-    assert shape == pytest.approx(0.5 + weight, rel=1e-3)
-    assert rate == pytest.approx(3 + 0.25 * weight, rel=1e-3)
-    scheduler.next(4.0)  # an age that contradicts the bit: the bit alone counts
-    scheduler.report(0, False, age=0.1)
-    assert scheduler.posterior[0].item() == shape
-    assert scheduler.posterior[1].item() == rate + 1.0
-
-
-def test_changes_that_go_on_are_usual_in_the_end():
-    """The weight of each change where none was expected, from its two means."""
-    scheduler = Scheduler(LearnedPages([1.0], 1.0, 1e12), crawled=0.0)
-    for k in np.arange(1.0, 301.0):
-        scheduler.next(k)
-        scheduler.report([0], [True], age=[0.5])
-    k, recent = np.arange(1, 301), 1 / 30
-    found, usual = 1 - (1 - recent) ** k, 1 - (1 - recent / 100) ** k
-    weight = ((usual + 3 * recent) / (found + 3 * recent)) ** 2
-    assert scheduler.posterior[0].item() == pytest.approx(1 + weight.sum(), rel=1e-6)
-
-
 def test_pages_without_a_token_are_named_with_the_time_of_the_next():
     limits = Limits(host=["a", "a"], host_limit={"a": 0.25})
     scheduler = Scheduler(LearnedPages([1.0, 1.0], 0.5, 1.0), limits, crawled=0.0)
