@@ -28,6 +28,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
+from paperlib.allocation import optimal_thresholds
+from paperlib.signals import SignalledPages
+
 N_PAGES = 47_547
 PER_NIGHT = round(1.41 * 6 * 3600)
 WINDOW = 0.25  # of a day
@@ -120,13 +123,15 @@ def scheduled(plan):
     return choose
 
 
-def by_thresholds(plan, quality):
+def by_thresholds(quality):
     """Those whose effective time is the furthest beyond the threshold first."""
+    given = quality["change_rate"], 1.0, quality["recall"], quality["false_rate"]
+    threshold = optimal_thresholds(SignalledPages(*given), PER_NIGHT).threshold
     alpha = quality["change_rate"] * (1 - quality["recall"])
     precision = np.clip(quality["precision"], 0.0, 0.99)
     with np.errstate(divide="ignore", invalid="ignore"):
         per_signal = np.nan_to_num(-np.log1p(-precision) / alpha)
-        share = 1 / plan["threshold"]
+        share = 1 / threshold
 
     def choose(night, fetched, news):
         elapsed = night - fetched
@@ -162,21 +167,18 @@ def main(folder):
             (names[p], round(START + 86_400 * t, 3))
             for p, t in zip(page[time < DAYS], time[time < DAYS], strict=True)
         )
-    plans = {}
-    for name, more in {"interval": ["--greatest-interval", "14d"],
-                       "thresholds": ["--policy", "thresholds"]}.items():  # fmt: skip
-        _paperlib("estimate", folder / "log.csv", "--signals", folder / "updated.csv",
-                  "-o", folder / "rates.parquet", "--force")  # fmt: skip
-        _paperlib("schedule", folder / "rates.parquet", "--bandwidth",
-                  f"{PER_NIGHT}/day", "-o", folder / f"{name}.parquet", "--force",
-                  *more)  # fmt: skip
-        plans[name] = _columns(folder / f"{name}.parquet", names)
+    _paperlib("estimate", folder / "log.csv", "--signals", folder / "updated.csv",
+              "-o", folder / "rates.parquet", "--force")  # fmt: skip
+    _paperlib("schedule", folder / "rates.parquet", "--bandwidth", f"{PER_NIGHT}/day",
+              "--greatest-interval", "14d", "-o", folder / "plan.parquet",
+              "--force")  # fmt: skip
+    plan = _columns(folder / "plan.parquet", names)
     quality = _columns(folder / "rates.parquet", names)
     ways = {
         "all pages in turn": in_turn,
         "the rotation": rotation,
-        "the schedule": scheduled(plans["interval"]),
-        "the schedule with signals": by_thresholds(plans["thresholds"], quality),
+        "the schedule": scheduled(plan),
+        "thresholds with signals": by_thresholds(quality),
     }
     print(f"\n{'':26} freshness  longest wait")
     for name, choose in ways.items():
@@ -207,7 +209,7 @@ def _columns(path, names):
     return {
         name: table[name].to_numpy()[order]
         for name in table.column_names
-        if name in ("crawl_rate", "threshold", "change_rate", "recall", "precision")
+        if name in ("crawl_rate", "change_rate", "recall", "precision", "false_rate")
     }
 
 

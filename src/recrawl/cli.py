@@ -171,7 +171,7 @@ _OPTIONS = {
         "FILE",
     ),
     "signals": _option(
-        "a table (url, time) of pings or the like, for schedules by thresholds",
+        "a table (url, time) of pings or the like, which `Scheduler.from_rates` uses",
         Path,
         "FILE",
     ),
@@ -227,13 +227,6 @@ _OPTIONS = {
         "copies, or the harmonic cost of Kolobov et al. (2019)",
         choices=("freshness", "age", "harmonic"),
         default="freshness",
-    ),
-    "policy": _option(
-        "when a page is crawled: at equal intervals (default), or when the time and "
-        "the signals since its last crawl reach its threshold, for which RATES must be "
-        "of an estimate with --signals",
-        choices=("interval", "thresholds"),
-        default="interval",
     ),
     "debug": _option("show where an error comes from", action="store_true"),
 }
@@ -402,9 +395,7 @@ def _schedule(rates, output, bandwidth, **given):
 def _described(found, output, given):
     """Lines of what a schedule spends, its expected freshness, what limits cost."""
     yield f"{output}: {units.rounded(found.bandwidth)} crawls a day"
-    if given["policy"] == "thresholds":
-        yield "thresholds are judged as if the estimated rates were exact"
-    elif found.spent < 0.999 * found.bandwidth:  # more than rates differ by rounding
+    if found.spent < 0.999 * found.bandwidth:  # more than rates differ by rounding
         why = "the limits allow no more" if found.prices else "no page gains by more"
         yield f"of these only {units.rounded(found.spent)}: {why}"
     if counts := found.importance:
@@ -545,7 +536,7 @@ _COMMANDS = {
         _schedule,
         "compute crawl rates and due times for a bandwidth",
         "rates output force bandwidth per_host least_interval "
-        "greatest_interval exceptions pages importance objective policy",
+        "greatest_interval exceptions pages importance objective",
         ("output", "bandwidth"),
         "rates.parquet --bandwidth 1000/day --per-host 10/hour -o schedule.parquet",
     ),

@@ -15,9 +15,6 @@ import pytest
 from scipy.integrate import quad
 
 from paperlib import freshness
-from paperlib.allocation import optimal_thresholds
-from paperlib.signals import SignalledPages
-from recrawl import cli
 from recrawl.plan import allocation, inputs
 from recrawl.plan import problem as planning
 from recrawl.plan.limits import CrawlLimits, page_limits, read_limits
@@ -350,10 +347,6 @@ def test_known_pages_are_added_with_the_rate_of_the_prior(run, tmp_path):
     assert found.pages == expected.pages
     assert found.pages["unfetched"]["first"] == more["url"]
     assert (plan["due"].to_numpy()[-2:] == END).all()
-    signals = {"recall": np.full(N_PAGES, 0.5), "false_rate": np.full(N_PAGES, 0.1)}
-    options = {"metadata": metadata, "policy": "thresholds"}
-    _, plan = run(columns | signals, 25.0, pages=path, **options)
-    assert plan["signal_days"].to_pylist()[-2:] == [0.0, 0.0], "no signals are known"
 
 
 @pytest.mark.parametrize(
@@ -483,10 +476,6 @@ def test_budgets_of_many_pages_come_from_a_sample(run, monkeypatch):
             "objective must be one of ['freshness', 'age', 'harmonic']",
         ),
         (
-            {"policy": "poisson"},
-            "policy must be one of ['interval', 'thresholds'], got",
-        ),
-        (
             {"greatest_interval": 3.0},
             "the greatest intervals must fit the bandwidth, 10 crawls a day: they need "
             "20, 10 too many",
@@ -505,14 +494,6 @@ def test_bad_arguments(run, tmp_path, options, rule):
     with pytest.raises((ValueError, FileNotFoundError), match=re.escape(rule)):
         run(columns, 10.0, **options)
     assert not (tmp_path / "plan.parquet").exists()
-
-
-@pytest.mark.parametrize("name", [*LIMITS, "objective"])
-def test_thresholds_are_without_limits(run, name):
-    columns = pages(recall=np.ones(N_PAGES), false_rate=np.ones(N_PAGES))
-    value = {"exceptions": "x", "objective": "age"}.get(name, 1.0)
-    with pytest.raises(ValueError, match="policy must be 'interval' with limits or"):
-        run(columns, 10.0, policy="thresholds", **{name: value})
 
 
 def test_limits_of_hosts_need_the_hosts(run):
@@ -552,36 +533,3 @@ def test_limits_of_hosts_need_the_hosts(run):
 def test_bad_files_of_limits(run, limits, lines, rule):
     with pytest.raises(ValueError, match=re.escape(rule)):
         run(pages(), 10.0, exceptions=limits(*lines))
-
-
-# ---------------------------------------------------------------- thresholds
-
-
-def test_thresholds_are_the_optimum_and_promise_what_signals_give(
-    run, tmp_path, capsys
-):
-    rng = np.random.default_rng(6)
-    rate, recall, false_rate = rng.random((3, 50))
-    recall[:5], rate[5] = 0.0, 0.0  # no signals, no changes
-    last = END + np.arange(50) * np.timedelta64(1, "h")
-    columns = {"url": [f"u{k}" for k in range(50)], "change_rate": rate}
-    columns |= {"recall": recall, "false_rate": false_rate, "n_crawls": [5] * 50}
-    columns |= {"freshness_now": [0.3] * 50, "last_crawl": last}
-    found, plan = run(columns, 20.0, policy="thresholds")
-    signalled = SignalledPages(rate, 1.0, recall, false_rate)
-    best = optimal_thresholds(signalled, 20.0)
-    at = found.budgets[2]["scheduled"]
-    for fresh in found.freshness, found.compared["scheduled"], at:
-        assert fresh == pytest.approx(best.freshness, rel=1e-9)
-    assert np.mean(plan["freshness"]) == pytest.approx(best.freshness, rel=1e-9)
-    np.testing.assert_allclose(plan["crawl_rate"], best.crawl_rate)
-    np.testing.assert_allclose(plan["threshold"], best.threshold)
-    np.testing.assert_allclose(plan["signal_days"], signalled.beta)
-    wait = (plan["due"].to_numpy() - last) / np.timedelta64(1, "D")
-    soon = np.where(np.isfinite(best.threshold), best.threshold, np.nan)
-    np.testing.assert_allclose(wait, soon, rtol=1e-7, atol=1e-10)
-    command = ["schedule", str(tmp_path / "rates.parquet"), "--bandwidth", "20/day"]
-    command += ["--policy", "thresholds", "-o", str(tmp_path / "again.parquet")]
-    assert cli.main(command) == 0
-    line = "thresholds are judged as if the estimated rates were exact\n"
-    assert line in capsys.readouterr().out

@@ -139,8 +139,8 @@ def test_what_predictions_gave_is_said_of_this_log(tmp_path, happened, word):
     file = write(tmp_path / "log.csv", table(log, COLUMNS))
     recrawl.report(file, tmp_path / "r.html")
     text = Page(tmp_path / "r.html").text()
-    assert f"pages changed {word} often than predicted. Where a change was like" in text
-    assert f"it was found by {happened:.0%}." in text
+    assert f"pages changed {word} often than predicted. Where predictions were" in text
+    assert f"%, {happened:.0%} found a change." in text
 
 
 def test_what_the_log_is(made):

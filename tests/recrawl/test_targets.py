@@ -240,18 +240,6 @@ def test_urls_that_a_file_cannot_hold_are_left_out_and_named(
         assert [json.loads(line)["url"] for line in lines] == list(ODD[5:])
 
 
-def test_a_page_with_a_threshold_waits_for_it(tmp_path):
-    columns = {"threshold": [2.0, None], "signal_days": [0.5, None]}
-    rows = [(f"http://u/{k}", 4.0, "2026-10-01") for k in range(2)]
-    plan = plan_of(tmp_path / "plan.parquet", *rows, **columns)
-    text, said = written(plan, "nutch")
-    told = "intervals are the thresholds; that signals shorten them is left out"
-    assert said.endswith(f"\n{told}")
-    assert told not in written(plan, "urls")[1] + written(plan, "jsonl")[1]
-    seconds = [int(line.partition("=")[2]) for line in text.splitlines()]
-    assert seconds == [2 * 86_400, 86_400 // 4]
-
-
 def test_until(plan, tmp_path, monkeypatch):
     monkeypatch.setenv("TZ", "Pacific/Honolulu")
     time.tzset()

@@ -128,8 +128,8 @@ def read_pages(file: Rates, needed: list[str], importance: PathLike | None) -> P
         weight, counts = weighted(importance, table["url"], weight)
     columns = {"change_rate": column(table, "change_rate")}
     columns["importance"] = _importance(np.where(kinds["gone"], 0.0, weight))
-    for name in {"log_rate", "recall", "false_rate"} & set(table.column_names):
-        columns[name] = column(table, name)
+    if "log_rate" in table.column_names:
+        columns["log_rate"] = column(table, "log_rate")
     if "log_stderr" in table.column_names:
         stderr = np.nan_to_num(column(table, "log_stderr"))  # unknown: none
         columns["log_stderr"] = checks.numbers("log_stderr", stderr)

@@ -95,7 +95,7 @@ def new_pages(
     Returns
     -------
     pyarrow.Table
-        Pages that were never fetched, and have no signals.
+        Pages that were never fetched.
 
     Raises
     ------
@@ -117,7 +117,6 @@ def new_pages(
     rates = [prior.mode * scales.get(host, 1.0) for host in page["host"].to_pylist()]
     page = page.append_column("change_rate", pa.array(rates, pa.float64()))
     constants = {"importance": 1.0, "gone": False, "n_crawls": 0, "n_incomparable": 0}
-    constants |= {"recall": 0.0, "false_rate": 0.0}
     for name, value in constants.items():
         page = page.append_column(name, pa.repeat(value, page.num_rows))
     return page

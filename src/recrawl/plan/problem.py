@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from paperlib import freshness
-from paperlib.allocation import optimal_thresholds
-from paperlib.signals import SignalledPages
 from recrawl.plan import allocation
 from recrawl.rates.posterior import expected
 from recrawl.types import Array
@@ -34,15 +32,9 @@ class Plan:
     ----------
     crawl_rate : ndarray, shape (n_pages,), 1/day
         With the hedge.
-    threshold : ndarray, shape (n_pages,), days, optional
-        Effective elapsed times at which pages with signals are crawled.
-    signal_days : ndarray, shape (n_pages,), days, optional
-        What each signal adds to the effective elapsed time.
     """
 
     crawl_rate: np.ndarray
-    threshold: np.ndarray | None = None
-    signal_days: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +51,6 @@ class Problem:
         Share of the bandwidth that is spent at equal rates.
     log_stderr, log_rate : ndarray, optional
         As in `expected`.
-    recall, false_rate : ndarray, optional
-        Of signals: with them pages are crawled at thresholds.
     limits : dict of ndarray
         Limits in force, as `allocation.optimal` takes them.
     promised : bool ndarray, optional
@@ -79,8 +69,6 @@ class Problem:
     hedge: float = 0.0
     log_stderr: np.ndarray | None = None
     log_rate: np.ndarray | None = None
-    recall: np.ndarray | None = None
-    false_rate: np.ndarray | None = None
     limits: dict[str, np.ndarray] = field(default_factory=dict)
     promised: np.ndarray | None = None
 
@@ -89,14 +77,8 @@ class Problem:
         """Crawls a day that the greatest intervals need, shape (n_pages,)."""
         return self.limits.get("min_rate", np.zeros(self.importance.size))
 
-    def _signalled(self):
-        """The pages with their signals."""
-        return SignalledPages(
-            self.change_rate, self.importance, self.recall, self.false_rate
-        )
-
     def solve(self, bandwidth: float) -> Plan:
-        """Optimal crawl rates, mixed with equal ones; or optimal thresholds.
+        """Optimal crawl rates, mixed with equal ones.
 
         Parameters
         ----------
@@ -108,10 +90,6 @@ class Problem:
         Plan
             Both rates keep all limits, and so does their mixture.
         """
-        if self.recall is not None:
-            pages = self._signalled()
-            at = optimal_thresholds(pages, bandwidth)
-            return Plan(at.crawl_rate, at.threshold, pages.beta)
         given = self.change_rate, self.importance, bandwidth
         options = {"objective": self.objective} | self.limits
         best = allocation.optimal(*given, **options).crawl_rate
@@ -138,12 +116,8 @@ class Problem:
         """Expected freshness of each page under a plan, shape (n_pages,).
 
         Under the posterior of the change rates, or at rates that are so many times as
-        high; at thresholds, if the estimates are exact.
+        high.
         """
-        if plan.threshold is not None:
-            fresh = freshness.fresh_time(plan.threshold, self._signalled())
-            fresh[plan.crawl_rate == 0] = 0.0  # time without end
-            return np.where(self.change_rate == 0, 1.0, plan.crawl_rate * fresh)
         return self._expected(
             lambda rate: freshness.interval(factor * rate, plan.crawl_rate)
         )
@@ -185,12 +159,8 @@ class Problem:
         return max(low - _UNEXPLAINED, 0.0), middle, min(high + _UNEXPLAINED, 1.0)
 
     def _expected(self, function):
-        """Expectation of a function of the change rate, by page.
-
-        Thresholds, and what is set beside them, are judged by the estimates alone.
-        """
-        stderr = self.log_stderr if self.recall is None else None
-        return expected(function, self.change_rate, stderr, self.log_rate)
+        """Expectation of a function of the change rate, by page."""
+        return expected(function, self.change_rate, self.log_stderr, self.log_rate)
 
     def mean(self, value: Array) -> float | None:
         """Mean of a value of each promised page, by importance.

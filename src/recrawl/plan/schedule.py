@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from paperlib import checks
-from paperlib.errors import ArgumentError
 from paperlib.freshness import interval
 from recrawl.log.output import check_once, check_output, table
 from recrawl.plan.inputs import Rates, column, limit_arrays, read_pages
@@ -26,8 +25,6 @@ __all__ = ["HEDGE", "Schedule", "schedule"]
 #: where rates are learnt: .0014.
 HEDGE = 0.25
 
-_POLICIES = "interval", "thresholds"
-_SIGNALS = "recall", "false_rate"
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the bandwidth, to show its value
 _DAY = np.timedelta64(1, "D")
 _MICROSECONDS = 86_400_000_000  # in a day
@@ -63,11 +60,11 @@ class Schedule:
     freshness : float or None
         Of the schedule and all pages that were fetched, if changes were Poisson; with
         an allowance for errors of the estimates where the rates have the column
-        log_stderr and the policy is "interval".
+        log_stderr.
     promise : tuple of float or None
         Low, middle and high freshness of the next fifth of the log's length, by what
         later parts of the log gave where earlier ones promised (`Problem.promise`);
-        None if the rates have no `drift`, and for thresholds.
+        None if the rates have no `drift`.
     prices : dict of float
         Of `Problem.prices`.
     budgets : list of dict
@@ -136,7 +133,6 @@ def schedule(
     limits: CrawlLimits | None = None,
     pages: PathLike | None = None,
     importance: PathLike | None = None,
-    policy: Literal["interval", "thresholds"] = "interval",
     objective: Literal["freshness", "age", "harmonic"] = "freshness",
     force: bool = False,
 ) -> Schedule:
@@ -168,13 +164,6 @@ def schedule(
     importance : path, optional
         A table of the importance of pages, see `weights.weighted`; pages that it
         does not name keep that of the rates.
-    policy : {"interval", "thresholds"}, default "interval"
-        Crawls at equal intervals (`allocation.optimal`), or
-        `paperlib.allocation.optimal_thresholds`. The latter needs the columns recall
-        and false_rate (1/day) and writes the columns threshold and signal_days
-        (days): a page is to be crawled when the time since its last crawl plus
-        signal_days for each signal since then reaches the threshold; due is when
-        the time alone does. It has no limits.
     objective : {"freshness", "age", "harmonic"}, default "freshness"
         What is optimised, see `objectives`.
     force : bool, default False
@@ -200,7 +189,7 @@ def schedule(
     Notes
     -----
     The schedule is the mean of two that keep all limits: the optimum, with the weight
-    1 - `HEDGE`, and the one of equal rates. Thresholds are the optimum alone.
+    1 - `HEDGE`, and the one of equal rates.
 
     Examples
     --------
@@ -215,12 +204,12 @@ def schedule(
     """
     bandwidth = checks.number("bandwidth", bandwidth, above=True)
     limits = limits or CrawlLimits()
-    _check_policy(policy, objective, limits)
+    checks.one_of("objective", objective, CODES)
     check_output(output, force, [rates, limits.exceptions, pages, importance])
     exceptions = []
     if limits.exceptions is not None:
         exceptions = read_limits(limits.exceptions)
-    needed = list(_SIGNALS) if policy == "thresholds" else []
+    needed = []
     if limits.per_host or any(each.is_host for each in exceptions):
         needed.append("host")
     file = Rates(rates, needed)
@@ -238,9 +227,7 @@ def schedule(
     plan = problem.solve(bandwidth)
     turn = problem.in_turn(bandwidth)
     fresh = problem.page_freshness(plan)
-    drift = None, None
-    if policy == "interval":
-        drift = file.metadata.get("drift"), file.metadata.get("usual")
+    drift = file.metadata.get("drift"), file.metadata.get("usual")
     with table(output, force) as out:
         now, kinds = _write(out, file, given, problem, plan, fresh)
         found = Schedule(
@@ -257,23 +244,11 @@ def schedule(
             n_crawls=given.n_crawls,
             pace=file.metadata.get("pace") or 0.0,
         )
-        out.describe(asdict(found) | {"policy": policy})
+        out.describe(asdict(found))
     return found
 
 
 # ---- arguments
-
-
-def _check_policy(policy, objective, limits):
-    """Raise a ValueError for what thresholds do not have."""
-    checks.one_of("policy", policy, _POLICIES)
-    checks.one_of("objective", objective, CODES)
-    if policy == "thresholds" and (objective != "freshness" or limits != CrawlLimits()):
-        rule = (
-            "must be 'interval' with limits or another objective than freshness, "
-            "got 'thresholds'"
-        )
-        raise ArgumentError("policy", rule)
 
 
 def _check_possible(problem, hosts, bandwidth):
@@ -346,9 +321,6 @@ def _write(out, file, pages, problem, plan, fresh):
         now[here] = _freshness_now(log, problem.change_rate[here])
         columns = {"url": log["url"], "crawl_rate": rate[here]}
         columns["due"] = _due(column(log, "last_crawl"), pages.end, plan, here)
-        if plan.threshold is not None:
-            columns["threshold"] = plan.threshold[here]
-            columns["signal_days"] = plan.signal_days[here]
         for name, of in (("freshness_now", now), ("freshness", fresh)):
             mask = pages.unknown[here] | np.isnan(of[here])
             columns[name] = pa.array(of[here], mask=mask)
@@ -381,7 +353,7 @@ def _freshness_now(log, change_rate):
 def _due(last, end, plan, here):
     """When a batch of pages is due, null where that is never or not known."""
     rate = plan.crawl_rate[here]
-    wait = 1 / rate if plan.threshold is None else plan.threshold[here]
+    wait = 1 / rate
     wait = np.where((rate > 0) & (wait < _LONGEST_WAIT), wait, np.nan)
     due = last + (wait * _MICROSECONDS).astype("m8[us]")
     due = np.where(np.isnat(last) & (rate > 0), end, due)  # at once: never fetched

@@ -178,8 +178,8 @@ def estimate(
         entries of feeds): a CSV or Parquet file with the columns url and time.
         Then there are columns recall, precision, false_rate (1/day) and
         signals_from ("page", "host" or "all": whose estimates they are, see
-        `recrawl.rates.quality`; "none" of pages without a signal), which `schedule`
-        needs for thresholds.
+        `recrawl.rates.quality`; "none" of pages without a signal), which
+        `Scheduler.from_rates` uses.
     force : bool, default False
         Overwrite an output that exists.
     memory : str, default "50%"

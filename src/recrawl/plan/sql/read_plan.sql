@@ -4,25 +4,15 @@
 -- that the crawler's file cannot hold; $forever, seconds that mean never.
 
 create table page as
-with scheduled as (
-    -- by name: these columns are null where the file has none
-    select null::double as threshold, null::double as signal_days
-    where false
-    union all by name
-    select *
-    from read_parquet($schedule, file_row_number = true, hive_partitioning = false)
-), waiting as (
+with waiting as (
     select
         file_row_number as row,
         url,
         crawl_rate,
-        case when crawl_rate > 0 then
-            coalesce(86400 * threshold, 86400 / crawl_rate)
-        end as seconds,
-        86400 * signal_days as signal_seconds,
+        case when crawl_rate > 0 then 86400 / crawl_rate end as seconds,
         -- a page that waits, but is never due, was not crawled yet
         coalesce(due::timestamptz, make_timestamptz($now)) as due
-    from scheduled
+    from read_parquet($schedule, file_row_number = true, hive_partitioning = false)
 )
 select
     *,

@@ -50,8 +50,7 @@ def export(
         The file to write, gzipped if its name ends in .gz, which crawlers that do
         not unpack it refuse.
     to : str
-        The crawler, one of `TARGETS`: "jsonl" (url, due, interval_s a line, and
-        signal_s with thresholds: the time that one signal counts for),
+        The crawler, one of `TARGETS`: "jsonl" (url, due, interval_s and rate a line),
         "urls" (one URL a line), "nutch" (seeds with intervals), "storm" (bulk
         requests for StormCrawler's index), "frontier" (items of URLFrontier),
         "heritrix" (an action file of what is due), or "changedetection" (a shell
@@ -114,9 +113,8 @@ def export(
     _check(output, to, exported)
     crawler, now = CRAWLERS[to], time.time_ns() // 1000
     until = _microseconds(crawler.until if until is None else until, now)
-    with opened(schedule, "schedule", _COLUMNS) as file:
-        by_signals = "threshold" in file.schema_arrow.names
-    check_pages(schedule)
+    with opened(schedule, "schedule", _COLUMNS):
+        check_pages(schedule)
     with database(_MEMORY) as (connection, _):
         parameters = {"schedule": pattern(schedule), "until": until, "now": now}
         parameters |= {"unfit": crawler.unfit, "forever": _FOREVER}
@@ -146,10 +144,6 @@ def export(
         left = "left out, and the crawler keeps its interval"
         fate = "paused" if crawler.pauses else left
         said.append(f"{counted(n_never, 'page')} of crawl rate 0: {fate}")
-    if by_signals and to not in ("urls", "jsonl"):
-        said.append(
-            "intervals are the thresholds; that signals shorten them is left out"
-        )
     return "\n".join(said)
 
 
