@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.showwarning = _complain
             run(**_with_source(given))
             sys.stdout.flush()
-    except BrokenPipeError:  # as in `recrawl backtest LOG | head -1`
+    except BrokenPipeError:  # as in `recrawl estimate ... | head -1`
         # Python flushes once more when it ends, and would complain
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
@@ -463,7 +463,6 @@ def _unknown(found):
         ("unmeasured", "without two crawls: rates by ages or changes, or the prior"),
         ("gone", "without crawls, being gone: 404 or 410 when last fetched"),
         ("uncrawled", "without crawls, as others gain more by them"),
-        ("suspect", "on flagged hosts"),
     ]:
         pages = found.pages[kind]
         if n := pages["pages"]:
@@ -484,19 +483,6 @@ def _export(schedule, output, **given):
 
     said = recrawl.export(schedule, output, **given)
     _print(*f"{output}: {said}".split("\n"))
-
-
-def _backtest(log, **given):
-    import recrawl
-
-    found = recrawl.backtest(log, **given)
-    best = min(found.log_loss.values())
-    rows = [
-        (name, f"{loss:.4f}", f"{loss - best:.4f} ± {found.stderr[name]:.4f}")
-        for name, loss in found.log_loss.items()
-    ]
-    head = "rule", "log loss", "behind the best"
-    _print(f"{found.n_bits:,} bits predicted", *_table([head, *rows]))
 
 
 def _report(log, output, **given):
@@ -546,13 +532,6 @@ _COMMANDS = {
         "schedule output force to exported until",
         ("output", "to"),
         "schedule.parquet --to nutch -o seeds.txt",
-    ),
-    "backtest": _Command(
-        _backtest,
-        "measure how well the first part of a log predicts the rest",
-        _LOG,
-        (),
-        "log.parquet",
     ),
     "report": _Command(
         _report,

@@ -117,9 +117,7 @@ def report(
     source = Source.of(path)
     endings = "", ".html", ".htm"
     check_output(output, force, reading.inputs(source), endings=endings)
-    why_not = {
-        "rates": "No page was crawled twice: rates are by ages, changes, or a prior."
-    }
+    why_not = {}
     with (
         reading.opened(source, memory=memory) as log,
         temporary_folder() as folder,
@@ -128,7 +126,6 @@ def report(
         estimates = estimate(log, rates)
         of_rates = {"rates": pattern(rates)}
         (totals,) = _rows(log.connection, sql("report_totals", "rates"), of_rates)
-        bins = _rows(log.connection, sql("report_rates", "rates"), of_rates)
         bandwidth = bandwidth or estimates.pace
         plan = folder / "schedule.parquet"
         found = Report(
@@ -150,7 +147,7 @@ def report(
         backtest=found.backtest,
         pages=pages,
         most=_MOST,
-        pictures=_pictures(bins, found),
+        pictures=_pictures(found),
         why_not=why_not,
         commands=_commands(source, bandwidth),
     )
@@ -222,10 +219,9 @@ def _rendered(**contents):
 # ---- pictures
 
 
-def _pictures(bins, found):
+def _pictures(found):
     """Pictures by name, each an address with its data and a text."""
     drawn = {
-        "rates": (_draw_rates, bins),
         "budgets": (_draw_budgets, found.schedule and found.schedule.budgets),
         "calibration": (_draw_calibration, found.backtest),
     }
@@ -240,18 +236,6 @@ def _picture(draw, values):
     figure.savefig(image, format="svg", metadata={"Date": None}, transparent=True)
     data = base64.b64encode(image.getvalue()).decode()
     return {"address": f"data:image/svg+xml;base64,{data}", "text": text}
-
-
-def _draw_rates(ax, bins):
-    """Draw the histogram of change rates."""
-    edges = 10 ** (np.array([row["bin"] for row in bins]) / 4)
-    n = np.array([row["pages"] for row in bins])
-    ax.bar(edges, n, edges * (10**0.25 - 1), align="edge", color=_BLUE)
-    ax.set(xscale="log", xlabel="changes a day", ylabel="pages")
-    return (
-        f"{n.sum():,} pages with two crawls or more change {edges[0]:.2g} to "
-        f"{edges[-1] * 10**0.25:.2g} times a day."
-    )
 
 
 def _draw_budgets(ax, budgets):

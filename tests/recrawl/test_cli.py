@@ -20,7 +20,7 @@ from recrawl.plan.problem import Problem
 from tests.recrawl.crawl_logs import parquet, write
 
 LOG = Path(__file__).parents[2] / "data" / "example_log.csv.gz"
-COMMANDS = "convert", "estimate", "schedule", "export", "backtest", "report"
+COMMANDS = "convert", "estimate", "schedule", "export", "report"
 RATE = (
     "must be a positive number and a unit of time, such as 10/hour (units: second or "
     "s, minute or min, hour or h, day or d, week or w)"
@@ -40,7 +40,7 @@ def stopped(command, capsys):
     [
         ("", "the following arguments are required: COMMAND"),
         ("figure", "invalid choice: 'figure'"),
-        ("backtest log.csv --profile paper", "unrecognized arguments: --profile paper"),
+        ("report x -o y --profile paper", "unrecognized arguments: --profile paper"),
         ("estimate log.csv", "the following arguments are required: -o/--output"),
         ("estimate log.csv -o r --as-of noon", "--as-of: Invalid isoformat string"),
         ("estimate log.csv -o r --column x", "--column: must be OURS=THEIRS, got 'x'"),
@@ -174,18 +174,6 @@ def test_a_negative_price_is_a_gain(rates, tmp_path, capsys, monkeypatch, cost, 
     assert said in printed(command, capsys)
 
 
-@pytest.mark.slow
-def test_backtest(capsys):
-    first, _, *rows = printed(["backtest", LOG], capsys).splitlines()
-    found = recrawl.backtest(LOG)
-    assert first == f"{found.n_bits:,} bits predicted"
-    best = min(found.log_loss.values())
-    assert [cells(row) for row in rows] == [
-        [name, f"{loss:.4f}", f"{loss - best:.4f} ± {found.stderr[name]:.4f}"]
-        for name, loss in found.log_loss.items()
-    ]
-
-
 # ---- what the user can mend
 
 
@@ -224,7 +212,10 @@ def test_backtest(capsys):
             f"{PLAN} 1/day --least-interval 2d --greatest-interval 1d",
             "recrawl: --least-interval must be at most greatest_interval, 1 days",
         ),
-        ("backtest bad.csv --column when=x", "--column must be for some of url, time"),
+        (
+            "report bad.csv -o r.html --column when=x",
+            "--column must be for some of url, time",
+        ),
     ],
 )
 def test_what_the_user_can_mend(tmp_path, monkeypatch, capsys, command, message):
@@ -244,8 +235,8 @@ def test_an_error_names_the_option_of_its_argument(monkeypatch, capsys, argument
     def refuse(*_, **__):
         raise ArgumentError(argument, "must be at most greatest_interval, got x")
 
-    monkeypatch.setattr(recrawl, "backtest", refuse)
-    assert cli.main(["backtest", "log.csv"]) == 2
+    monkeypatch.setattr(recrawl, "report", refuse)
+    assert cli.main(["report", "log.csv", "-o", "r.html"]) == 2
     name, rule = capsys.readouterr().err.removeprefix("recrawl: ").split(maxsplit=1)
     assert rule == "must be at most greatest_interval, got x\n"
     commands = cli._parser()._subparsers._group_actions[0].choices.values()
@@ -314,12 +305,12 @@ def run_process(*arguments, code=None, **options):
 
 
 @pytest.mark.slow
-def test_nobody_reads_the_output():
-    """As of ``recrawl backtest LOG | head -1``."""
+def test_nobody_reads_the_output(tmp_path):
+    """As of ``recrawl estimate LOG ... | head -1``."""
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer) as pipe:
-        run = run_process("backtest", LOG, stdout=pipe)
+        run = run_process("estimate", LOG, "-o", tmp_path / "r.csv", stdout=pipe)
     assert (run.returncode, run.stderr) == (141, "")
 
 
@@ -394,7 +385,7 @@ def test_help_imports_no_large_library(name):
     ("command", "package"),
     [
         ("estimate log.csv -o rates.parquet", "duckdb"),
-        ("backtest log.csv", "pyarrow"),
+        ("report log.csv -o r.html", "pyarrow"),
         ("report log.csv -o r.html", "jinja2"),
         ("report log.csv -o r.html", "matplotlib"),
     ],

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from paperlib import checks
 from paperlib.errors import ArgumentError
@@ -116,13 +115,11 @@ class Pages:
 
 def read_pages(file: Rates, needed: list[str], importance: PathLike | None) -> Pages:
     """Read what decides the crawl rates; gone pages have no importance."""
-    flagged = {each["host"] for each in file.metadata.get("suspects", ())}
     names = ["change_rate", "importance", "gone", "log_stderr", "log_rate", *needed]
     names += ["n_crawls", "n_incomparable", "last_crawl"]
     names += ["url"] if importance else []
-    names += ["host"] if flagged and "host" not in needed else []
     table = file.read(names)
-    kinds = _kinds(table, pa.array(flagged, pa.string()))
+    kinds = _kinds(table)
     weight, counts = column(table, "importance"), {}
     if importance is not None:
         weight, counts = weighted(importance, table["url"], weight)
@@ -158,23 +155,20 @@ def _importance(weight):
     return weight
 
 
-def _kinds(table, flagged):
+def _kinds(table):
     """Masks of pages of which little is known, by the reason, and of other kinds."""
     gone = column(table, "gone")
-    no_interval = no_crawl = suspect = np.zeros(table.num_rows, dtype=bool)
+    no_interval = no_crawl = np.zeros(table.num_rows, dtype=bool)
     if "n_crawls" in table.column_names:
         no_interval = no_crawl = (column(table, "n_crawls") == 0) & ~gone
     if "last_crawl" in table.column_names:
         no_crawl = np.isnat(column(table, "last_crawl")) & ~gone
-    if "host" in table.column_names:
-        suspect = pc.is_in(table["host"], flagged).to_numpy()
     incomparable = no_crawl & (column(table, "n_incomparable") > 0)
     return {
         "unfetched": no_crawl & ~incomparable,
         "incomparable": incomparable,
         "unmeasured": no_interval & ~no_crawl,
         "gone": gone,
-        "suspect": suspect,
     }
 
 

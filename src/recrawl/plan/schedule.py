@@ -26,7 +26,6 @@ __all__ = ["HEDGE", "Schedule", "schedule"]
 HEDGE = 0.25
 
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the bandwidth, to show its value
-_DAY = np.timedelta64(1, "D")
 _MICROSECONDS = 86_400_000_000  # in a day
 _LONGEST_WAIT = 365_000  # days; later times are beyond the years of a timestamp
 _ROUNDING = 1e-12  # relative error of a sum of rates
@@ -35,6 +34,7 @@ _ROUNDING = 1e-12  # relative error of a sum of rates
 _PACES = 0.3, 3.0
 _HELD = {3: ("73%", "83%"), 10: ("85%", "100%")}
 _LOG_COLUMNS = ["n_crawls", "first_crawl", "last_crawl", "freshness_now"]
+_DAY = np.timedelta64(1, "D")
 _SHOWN = 3  # URLs, where pages are counted
 
 
@@ -78,7 +78,7 @@ class Schedule:
         change rate of the prior; or there are no two crawls of them ("unmeasured"):
         their change rate is by ages or changes, if the log has them, else the prior's.
         Others are "gone"; get no crawls, as all other pages gain more by them
-        ("uncrawled"); or are on hosts that `estimate` flagged ("suspect").
+        ("uncrawled").
     importance : dict
         Of a table of importance: the counts of `weighted`; empty without one.
     added : dict of int
