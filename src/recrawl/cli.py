@@ -417,9 +417,8 @@ def _described(found, output, given):
         )
     if added := found.added:
         yield (
-            f"{units.counted(added['new'], 'page')} of {given['pages']} added, with "
-            f"{added['known']:,} others in the rates; {added['repeated']:,} lines "
-            "repeat a URL"
+            f"{units.counted(added['new'], 'page')} of {given['pages']} added; "
+            f"{added['known']:,} in the rates already, {added['repeated']:,} repeated"
         )
     yield from _freshness(found)
     for kind, cost in found.prices.items():

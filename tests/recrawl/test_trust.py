@@ -45,6 +45,8 @@ def folder(tmp_path, monkeypatch):
         "schedule rates.parquet --bandwidth 1/h --limits log.csv -o log.csv --force",
         "schedule rates.parquet --bandwidth 1/d --importance signals.csv "
         "-o signals.csv --force",
+        "schedule rates.parquet --bandwidth 1/d --pages signals.csv "
+        "-o signals.csv --force",
         "export plan.parquet --to urls -o plan.parquet --force",
     ]),
 )  # fmt: skip
