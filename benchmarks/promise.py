@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
-from learner import DAYS, changes, freshness
+from learner import DAYS, WIKIPEDIA_DAYS, changes, freshness
 
 import recrawl
 from paperlib.allocation import optimal_interval
@@ -149,9 +149,9 @@ def main(sources):
     print(f"| {' | '.join(HEADS)} |")
     print("|---" * len(HEADS) + "|")
     for source in sources:
-        rng, real = np.random.default_rng(1), source in DAYS
-        days = DAYS[source] if real else 1000.0
-        pages = changes(source) if real else simulated(source, rng)
+        rng, lengths = np.random.default_rng(1), DAYS | {"wikipedia": WIKIPEDIA_DAYS}
+        days = lengths.get(source, 1000.0)
+        pages = changes(source) if source in lengths else simulated(source, rng)
         with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             rows = list(cells(pages, days, folder, rng))
@@ -175,4 +175,4 @@ def main(sources):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or [*DAYS, *SIMULATED])
+    main(sys.argv[1:] or [*DAYS, "wikipedia", *SIMULATED])

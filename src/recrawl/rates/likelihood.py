@@ -164,7 +164,7 @@ def spread(
     >>> history = History([1.0, 2.0, 1.0], [True, False, True])
     >>> low, high, mean = spread(history, mle(history))
     >>> float(low.round(3)), float(high.round(3)), float(mean.round(3))
-    (0.113, 2.233, -0.105)
+    (0.113, 2.233, -0.106)
     """
     found = each_page(kernels.spread, history, change_rate, dispersion, n=3)
     return found[0][()], found[1][()], found[2][()]
