@@ -6,7 +6,6 @@ from bisect import bisect_left
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import recrawl
@@ -181,24 +180,6 @@ def test_half_of_the_pages_of_a_host_and_three_make_a_suspect():
         names = "host", "n_crawls", "n_changed"
         suspects.add(pa.table(dict(zip(names, zip(*batch, strict=True), strict=True))))
     assert [(found.host, found.n_pages) for found in suspects.found()] == [("a", 4)]
-
-
-def test_addresses_that_differ_in_what_a_server_ignores(tmp_path):
-    same = [f"story?id={k % 3}&utm_source=m{k}&GCLID={k}" for k in range(6)]
-    same += [f"story?PHPSESSID={k}&id={k % 3}#part{k}" for k in range(6)]
-    # others: other parameters, pages that are made in the browser, too few
-    other = [f"list?page={k}&sides={k}" for k in range(20)]
-    other += [f"app#!/{k}" for k in range(12)] + [f"app#/{k}" for k in range(12)]
-    pages = [("a.org", page) for page in same + other]
-    pages += [("b.org", f"x?gclid={k}") for k in range(9)]  # too few
-    pages += [("c.org", f"{k // 2}#{k}") for k in range(19)]  # of 10 pages
-    rows = [r for host, page in pages for r in rows_of(host, page, ["md5:x", "md5:y"])]
-    log = write(tmp_path / "log.csv", table(rows, COLUMNS))
-    found = {
-        host: what for host, what in suspects_of(log) if what.startswith("that are")
-    }
-    assert found.keys() == {"a.org"}
-    assert found["a.org"].startswith("that are 3 without fragments")
 
 
 def test_soft_404s_are_one_digest_under_many_addresses(tmp_path):

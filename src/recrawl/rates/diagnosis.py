@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import numpy as np
 
-from recrawl.log.database import sql
-
 if TYPE_CHECKING:
     from recrawl.log.reading import Batch
     from recrawl.types import Array
@@ -42,12 +40,6 @@ _WITHOUT_DIGEST = (
     "first_crawl is null and n_incomparable > 0 and host_of(url) in (from dated_now) "
     "group by host"
 )
-_VARIANTS = (
-    "select host, n_urls, format('that are {:,} without fragments and parameters of "
-    "tracking or sessions', n_pages), 'one page under many addresses; a crawler should "
-    "remove these parts' from "
-)
-
 _HOUR = 3_600_000_000  # microseconds; at one hour a page has one interval, mostly
 _LEAST = 30  # intervals that an hour lies in
 _SHARE = 0.3  # of them that ended with a change, and so many times as predicted
@@ -128,8 +120,7 @@ class Suspects:
             if n >= _PAGES and 2 * n >= self._often[host]:
                 cause = _MADE_UP if (host,) in made_up else _FALSE
                 found.append((host, n, "changed at every crawl", cause))
-        variants = f"{_VARIANTS} ({sql('find_variants', 'rates')})"
-        for query in (_SHARED_BODY, _WITHOUT_DIGEST, variants):
+        for query in (_SHARED_BODY, _WITHOUT_DIGEST):
             found += self._rows(query)
         found = [Suspect(*each) for each in found]
         return sorted(found, key=lambda each: (-each.n_pages, each.host, each.what))
