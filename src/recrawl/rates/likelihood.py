@@ -8,19 +8,18 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from paperlib.estimators.batch import replace_degenerate
 from recrawl.log.history import History
 from recrawl.rates import likelihood_kernels as kernels
-from recrawl.types import Array, Values
+from recrawl.types import Array, Ints, Values
 
 __all__ = [
     "LEVEL",
     "each_page",
-    "likelihood_interval",
     "log_information",
     "log_stderr",
-    "mean_log_rate",
     "mle",
+    "spread",
+    "substituted",
 ]
 
 #: Confidence level of all intervals.
@@ -85,25 +84,56 @@ def mle(history: History, *, substitute: bool = False) -> Values:
     >>> float(mle(History([1.0, 2.0, 1.0], [True, False, True])).round(4))
     0.6931
     """
-    rate = each_page(kernels.maxima, history)
+    (rate,) = each_page(kernels.maxima, history)
     if substitute:
         interval, _, offsets = history.ragged()
-        replace_degenerate(rate.reshape(-1), interval, offsets)  # a view
-    return rate[0][()]
+        rate = substituted(rate.ravel(), interval, offsets).reshape(rate.shape)
+    return rate[()]
 
 
-def likelihood_interval(
+@np.errstate(divide="ignore")  # of a page without crawls
+def substituted(rate: Array, interval: Array, offsets: Ints) -> Array:
+    """Rates of pages with those for 0 and inf as in `mle`.
+
+    Parameters
+    ----------
+    rate : ndarray, shape (n_pages,)
+        Maxima of the likelihood.
+    interval, offsets : ndarray
+        As in `History`.
+
+    Returns
+    -------
+    ndarray, shape (n_pages,)
+    """
+    # one more at the end, where a last page without crawls starts
+    time = np.add.reduceat(np.append(interval, 0.0), offsets[:-1])
+    shortest = np.minimum.reduceat(np.append(interval, np.inf), offsets[:-1])
+    rate = np.where(rate == 0, 1 / time, rate)
+    return np.where(np.isinf(rate), 1 / shortest, rate)
+
+
+def spread(
     history: History, change_rate: ArrayLike, dispersion: ArrayLike = 1.0
-) -> tuple[Values, Values]:
-    r"""Confidence interval of the change rate, of level 0.95.
+) -> tuple[Values, Values, Values]:
+    r"""Confidence interval of the change rate, and mean of its logarithm.
 
-    All rates whose log-likelihood is close to the maximum,
+    The interval, of level 0.95, has all rates whose log-likelihood is close to the
+    maximum,
 
     .. math::
         \ell(\Delta) \ge \ell(\hat\Delta) - \varphi\,\chi^2_1(0.95) / 2 ,
 
     of about nominal coverage where the dispersion :math:`\varphi` is right: 1 if
-    changes are Poisson, else that of `dispersion.dispersion`.
+    changes are Poisson, else that of `dispersion.dispersion`. The mean is that of the
+    posterior, all rates being equally likely before the history,
+
+    .. math:: \frac{\int \ln\Delta \; L(\Delta)^{1/\varphi}\,d\Delta}
+        {\int L(\Delta)^{1/\varphi}\,d\Delta} .
+
+    Where bits are few, and most of them changed, the posterior has a long right
+    tail, and this mean lies far above the logarithm of the mode: many changes in
+    one interval look like one.
 
     Parameters
     ----------
@@ -118,6 +148,10 @@ def likelihood_interval(
     Returns
     -------
     low, high : ndarray or float, shape ``history.shape``, 1/time
+        The limits of the interval.
+    mean : ndarray or float, shape ``history.shape``
+        With an error below 2e-3; inf where no crawl was unchanged, for then very
+        high rates are as likely as others.
 
     Notes
     -----
@@ -128,13 +162,12 @@ def likelihood_interval(
     --------
     >>> from recrawl.log.history import History
     >>> history = History([1.0, 2.0, 1.0], [True, False, True])
-    >>> low, high = likelihood_interval(history, mle(history))
-    >>> float(low.round(3)), float(high.round(3))
-    (0.113, 2.233)
+    >>> low, high, mean = spread(history, mle(history))
+    >>> float(low.round(3)), float(high.round(3)), float(mean.round(3))
+    (0.113, 2.233, -0.105)
     """
-    drop = np.multiply(dispersion, scipy.special.gammaincinv(0.5, LEVEL))
-    low, high = each_page(kernels.limits, history, change_rate, drop, n=2)
-    return low[()], high[()]
+    found = each_page(kernels.spread, history, change_rate, dispersion, n=3)
+    return found[0][()], found[1][()], found[2][()]
 
 
 def log_information(history: History, change_rate: ArrayLike) -> Values:
@@ -190,35 +223,3 @@ def log_stderr(information: ArrayLike, dispersion: ArrayLike = 1.0) -> Values:
     array([1.283, 0.47 , 0.1  ])
     """
     return np.sqrt(scipy.special.polygamma(1, 1 + np.divide(information, dispersion)))
-
-
-def mean_log_rate(
-    history: History, change_rate: ArrayLike, dispersion: ArrayLike = 1.0
-) -> Values:
-    r"""Mean of the logarithm of a change rate in its posterior.
-
-    .. math:: \frac{\int \ln\Delta \; L(\Delta)^{1/\varphi}\,d\Delta}
-        {\int L(\Delta)^{1/\varphi}\,d\Delta} ,
-
-    with the likelihood L of the history, all rates being equally likely before
-    it. Where bits are few, and most of them changed, the posterior has a long right
-    tail, and this mean lies far above the logarithm of the mode: many changes in
-    one interval look like one.
-
-    Parameters
-    ----------
-    history : History
-        In either form, with the pseudo-observations of a prior as
-        `PseudoObservations.observed` adds them.
-    change_rate : array_like, shape ``history.shape``, 1/time
-        Positive; about the maximum of the likelihood, where the sum starts.
-    dispersion : array_like, default 1.0
-        As `dispersion` estimates it, positive.
-
-    Returns
-    -------
-    ndarray or float, shape ``history.shape``
-        With an error below 2e-3; inf where no crawl was unchanged, for then very
-        high rates are as likely as others.
-    """
-    return each_page(kernels.mean_log_rate, history, change_rate, dispersion)[0][()]
