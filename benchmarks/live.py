@@ -255,4 +255,4 @@ def go_on(packages, folder, other, loop, live, ends):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(str(Path(sys.argv[1]).resolve()))
