@@ -1,7 +1,6 @@
 """Pages made from the records of all figures: claims, settings, gallery, README."""
 
 import re
-from itertools import groupby
 
 from paperfigs import ledger, project, verdicts
 from paperfigs.files import write_atomic
@@ -76,13 +75,13 @@ def write() -> None:
     data = []
     printed = []
     notebooks = project.notebooks()
-    for paper, figures in groupby(notebooks, lambda figure: figure.split("/")[0]):
+    for paper in dict.fromkeys(path.parent.name for path in notebooks.values()):
+        figures = [figure for figure in notebooks if figure.startswith(f"{paper}/")]
         pages = [Page(figure, notebooks[figure]) for figure in figures]
-        claims += [f"\n## {paper}\n", project.claims_file(paper)["about"]]
-        claims += [page.section() for page in pages]
-        rows = [(page.picture, page.title, page.verdict) for page in pages]
-        head = "", "", "does it hold?"
-        gallery += [f"\n## {paper}\n", ledger.table(head, rows)]
+        about = project.claims_file(paper)
+        head = f"\n## {paper}\n\n{about.get('reference', '')}\n"
+        claims += [head, about["about"], *(page.section() for page in pages)]
+        gallery += [head, *(page.card for page in pages)]
         if paper == "beyond":  # the figures of no paper
             continue
         counts.append(_count(paper, pages))
@@ -133,7 +132,6 @@ class Page:
         self.figure = figure
         self.link = f"[{figure}]({address})"
         self.title = project.title(notebook)
-        self.picture = f"[![{self.title}]({figure}.png)]({address})"
         self.data = project.about(figure).get("data", "")
         self.claims = verdicts.assess(figure)
         self.runs = ""
@@ -145,14 +143,15 @@ class Page:
         anchor = re.sub(r"[^\w\- ]", "", f"{figure} {self.title}")
         claims = f"[claims](CLAIMS.md#{anchor.lower().replace(' ', '-')})"
         mark = _MARKS.get(self.word, "")
-        self.verdict = f"{mark} {ledger.verdict(figure).data} ({claims})"
+        self.text = ledger.verdict(figure).data
+        picture = f"[![{self.title}]({figure}.png)]({address})"
+        self.card = f"### {self.title}\n\n{picture}\n\n{mark} {self.text} ({claims})\n"
 
     def section(self):
         """The claims as a section of ``CLAIMS.md``."""
         head = "claim", "criterion", "measured", "here", "readings"
         table = ledger.table(head, map(self._row, self.claims))
-        text = ledger.verdict(self.figure).data
-        return f"\n### {self.figure} {self.title}\n\n{text}\n\n{table}"
+        return f"\n### {self.figure} {self.title}\n\n{self.text}\n\n{table}"
 
     def _row(self, claim):
         """A claim as a row."""

@@ -73,7 +73,7 @@ def stand_in(packages, monkeypatch):
     checkout.notebook("b/fig1_three", "import numpy, recrawl.rates")
     for figure in ALL:
         checkout.claims(figure, AT_LEAST)
-    checkout.write("notebooks/paper.yaml", "a/fig2: {paper: {n: 7}}\n")
+    checkout.write("notebooks/paper.yaml", "a/fig1: {}\na/fig2: {paper: {n: 7}}\n")
     stand_in = StandIn()
     monkeypatch.setattr(build, "execute", stand_in)
     stand_in.checkout = checkout
