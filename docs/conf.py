@@ -9,7 +9,7 @@ sys.path += [str(HERE.parent), str(HERE / "_ext")]  # tests.plain; our extension
 project = html_title = "paperlib"
 copyright = "The paperlib developers. Code: MIT licence; text and figures: CC BY 4.0"
 extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.mathjax"]
-extensions += ["sphinx.ext.viewcode", "code_links", "site_pages"]
+extensions += ["sphinx.ext.viewcode", "code_links", "lesson_file", "site_pages"]
 root_doc = "docs/index"
 include_patterns = ["docs/**.md", "notebooks/**.ipynb", "*/README.md"]
 include_patterns += ["figures/CLAIMS.md", "figures/SETTINGS.md"]
@@ -36,6 +36,6 @@ default_role = "py:obj"
 
 html_theme = "furo"
 html_static_path = ["_static"]
-html_css_files = ["site.css"]
+html_css_files = ["site.css", "lesson.css"]
 html_js_files = ["lesson.js", "tables.js"]
 html_copy_source = False
