@@ -77,6 +77,7 @@ def add_to_docstring(app, what, name, thing, options, lines):
     pages = figures().get(name, [])
     links = []
     for page in pages:
+        app.env.note_dependency(ROOT / f"{page}.ipynb")
         _, paper, notebook = page.split("/")
         links.append(f":doc:`{paper}/{notebook.split('_')[0]} </{page}>`")
     if links and what != "module":
