@@ -119,7 +119,7 @@ async function claims() {
     await form.locator(`[name=${name}]`).selectOption('all');
   }
   const head = await rows.first().locator('td').nth(3).evaluate(cell => getComputedStyle(cell, '::before').content);
-  assert.equal(head, '"here"', 'a card names its parts');
+  assert.equal(head, '"here: "', 'a card names its parts');
   await page.close();
 }
 
