@@ -22,7 +22,7 @@ SETTINGS = {
 STYLE = """
 body { max-width: 46em; margin: auto; padding: 1em; font: 1rem/1.5 sans-serif; }
 pre, math[display="block"] { overflow-x: auto; }
-pre { background: #f4f4f4; padding: .5em; }
+pre { background: #f4f4f4; padding: .5em; font-size: .8em; }
 svg { max-width: 100%; height: auto; }
 """
 PAGE = """<!DOCTYPE html>

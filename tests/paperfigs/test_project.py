@@ -197,9 +197,11 @@ def test_the_citation_names_this_release_and_the_papers():
     assert cff["authors"] == PROJECT["authors"]
     assert cff["license"] == PROJECT["license"]
     references = (ROOT / "docs" / "references.md").read_text()
+    gallery = (ROOT / "figures" / "README.md").read_text()
     assert len(cff["references"]) == 5
     for paper in cff["references"]:
         assert f". {paper['title']}. " in references
+        assert f"**{paper['title']}.** " in gallery
         assert f"https://doi.org/{paper.get('doi', '')}" in references
 
 
