@@ -8,7 +8,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: figures preview verify robust lint test quick all-tests quick-tests mutate test-browser \
-  test-crawlers site test-site bench lab notebooks lock clean
+  test-crawlers live site test-site bench lab notebooks lock clean
 figures: $(READY)
 	$(PYTHON) -m paperfigs build
 preview: $(READY)
@@ -42,10 +42,15 @@ SAMPLE = 100
 mutate: $(READY)
 	nice -n 10 $(PYTHON) benchmarks/mutants.py --sample $(SAMPLE)
 # With Scrapy and changedetection.io themselves, in an environment of 600 MB.
-test-crawlers: $(READY)
+build/crawlers/.ready: .ci/crawlers.lock $(READY)
 	$(UV) venv --quiet --clear --python $(PYTHON) build/crawlers
 	$(UV) pip install --quiet --python build/crawlers/bin/python --require-hashes -r .ci/crawlers.lock
+	touch $@
+test-crawlers: build/crawlers/.ready
 	$(PYTHON) -m pytest tests/crawlers/round_trips.py
+# The spider takes Scrapy from there, and the rest from .venv.
+live: build/crawlers/.ready
+	$(PYTHON) benchmarks/live.py build/crawlers/lib/python*/site-packages
 test-browser: $(READY)
 	tests/browser/run.sh $(PYTHON)
 site: $(READY)

@@ -41,7 +41,7 @@ import pyarrow.parquet as pq
 
 import recrawl
 from paperfigs import traces
-from recrawl.rates.likelihood import likelihood_interval, mle
+from recrawl.rates.likelihood import mle, spread
 from recrawl.rates.prior import PseudoObservations
 from tests.recrawl.made import observe
 
@@ -129,7 +129,7 @@ def intervals(bits, interval):
     prior = PseudoObservations(found.changed, found.unchanged)
     order = np.array(table["url"], dtype=int)
     observed = prior.observed(history)
-    model = likelihood_interval(observed, mle(observed))
+    model = spread(observed, mle(observed))[:2]
     return order, model, (np.array(table["low"]), np.array(table["high"]))
 
 

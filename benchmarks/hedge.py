@@ -49,7 +49,7 @@ import numpy as np
 from paperfigs import traces
 from recrawl.log.history import History
 from recrawl.plan import allocation
-from recrawl.rates.host_prior import learn_prior
+from recrawl.rates.prior import PseudoObservations
 
 N_PAGES, N_POLLS, N_RUNS = 1000, 20, 20
 BUDGETS = (0.3, 1.0)
@@ -141,7 +141,7 @@ def run(process, sigma, budget, known, seed):
     seen = np.array([np.searchsorted(times, polls, "right") for times in changes])
     bits = np.diff(seen, axis=1, prepend=0) > 0
     history = History(np.full(bits.shape, poll), bits)
-    estimate = rate if known else learn_prior(history).estimate(history)
+    estimate = rate if known else PseudoObservations.learn(history).estimate(history)
     later = [times[times > learnt] - learnt for times in changes]
     phase = rng.random(N_PAGES)
     found = {}

@@ -2,9 +2,8 @@
 
 `estimate` reads a log of any size and writes the change rate of each page,
 `schedule` spends a bandwidth on them, `export` writes the schedule for a crawler,
-`compare` sets what the log did beside other rules, `backtest` shows how well
-rates are known. Times are in days. `recrawl.live.scheduler` picks one page after the
-other.
+`backtest` shows how well rates are known. Times are in days. `recrawl.live.scheduler`
+picks one page after the other.
 
 Four rooms: `log` reads, `rates` estimates, `plan` spends a bandwidth, and `live` picks
 the next page. Imports go from `plan` to `rates` to `log`.
@@ -23,7 +22,7 @@ _HOMES = {
     "Backtest": "rates.backtest",
     "BadRowsWarning": "log.tally",
     "ColumnsWarning": "log.formats.tables",
-    "Comparison": "plan.compare",
+    "CrawlLimits": "plan.limits",
     "CrawlLog": "log.history",
     "Estimates": "rates.estimate",
     "ExportWarning": "plan.targets.exporting",
@@ -31,7 +30,6 @@ _HOMES = {
     "Schedule": "plan.schedule",
     "Source": "log.formats.source",
     "backtest": "rates.backtest",
-    "compare": "plan.compare",
     "convert": "log.convert",
     "estimate": "rates.estimate",
     "export": "plan.targets.exporting",
@@ -54,6 +52,6 @@ def __getattr__(name):
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             f"recrawl.{name} needs the package {error.name}: "
-            "pip install 'paperlib-crawl[log]'",
+            "pip install '.[log]' in a clone",
             name=error.name,
         ) from None

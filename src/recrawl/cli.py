@@ -1,7 +1,6 @@
 """The command `recrawl`, which imports what a command needs when it runs."""
 
 import argparse
-import math
 import os
 import shlex
 import signal
@@ -21,14 +20,7 @@ _STATUSES = (
     "exit status: 0 done, 2 wrong arguments or data, 130 interrupted, 141 nobody "
     "reads the output, 143 ended by SIGTERM"
 )
-# By objective of a schedule: its mean cost, in words.
-_LOSSES = {
-    "freshness": "of freshness",
-    "age": "days of age",
-    "harmonic": "of harmonic cost",
-}
 _FLAGGED = 5  # hosts that are printed
-_MORE = 0.01  # of the changes unseen beyond those in turn, to be warned of
 _LONGEST = 2000  # characters of a line that is printed
 
 
@@ -56,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.showwarning = _complain
             run(**_with_source(given))
             sys.stdout.flush()
-    except BrokenPipeError:  # as in `recrawl compare LOG | head -1`
+    except BrokenPipeError:  # as in `recrawl backtest LOG | head -1`
         # Python flushes once more when it ends, and would complain
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
@@ -116,12 +108,6 @@ def _typed(convert):
     return value
 
 
-def _host_rate(text):
-    """A host, or None for all others, and its crawls a day."""
-    host, _, rate = text.rpartition("=")
-    return host or None, units.per_day(rate)
-
-
 def _renamed(text):
     """Our name and theirs of a column."""
     ours, _, theirs = text.partition("=")
@@ -174,7 +160,7 @@ _OPTIONS = {
     "schedule": _option("the file that `recrawl schedule` wrote", Path),
     "output": _option(
         "the file to write: .parquet, or .csv for other programs; a report is .html, "
-        "and a schedule with --to what the crawler takes",
+        "and an export what the crawler takes",
         Path,
         "FILE",
     ),
@@ -200,21 +186,17 @@ _OPTIONS = {
         Path,
         "DUMP",
     ),
-    "until": _option(
-        "write only pages that are due by this time (ISO 8601, or now); with --to"
-    ),
+    "until": _option("write only pages that are due by this time (ISO 8601, or now)"),
     "bandwidth": _option(
-        f"crawls in a time, such as 1000/day; units: {units.NAMES}. A report takes it "
-        "as the middle one of five budgets, and without it the pace of the log",
+        f"crawls in a time, such as 1000/day; units: {units.NAMES}. A report takes "
+        "the pace of the log without it",
         _RATE,
         "RATE",
     ),
     "per_host": _option(
-        "limit of crawls of each host, or of one; can be repeated",
-        _typed(_host_rate),
-        "[HOST=]RATE",
-        action="append",
-        default=[],
+        "crawls that each host allows, such as 10/hour; --limits has exceptions",
+        _RATE,
+        "RATE",
     ),
     "least_interval": _option(
         "least time between crawls of a page, such as 1h", _DAYS, "TIME"
@@ -222,9 +204,15 @@ _OPTIONS = {
     "greatest_interval": _option(
         "greatest time between crawls of a page, such as 30d", _DAYS, "TIME"
     ),
-    "limits": _option(
+    "exceptions": _option(
         "a CSV file of exceptions: pattern (a host, or a URL with *), least_interval, "
         "greatest_interval, rate (of a host)",
+        Path,
+        "FILE",
+    ),
+    "pages": _option(
+        "a list of URLs, one a line, that the crawler knows: those without a row in "
+        "RATES are due at once, with the rate that a new page is expected to have",
         Path,
         "FILE",
     ),
@@ -237,7 +225,7 @@ _OPTIONS = {
     "objective": _option(
         "what the schedule optimises: mean freshness (default), mean age of the "
         "copies, or the harmonic cost of Kolobov et al. (2019)",
-        choices=tuple(_LOSSES),
+        choices=("freshness", "age", "harmonic"),
         default="freshness",
     ),
     "policy": _option(
@@ -247,15 +235,15 @@ _OPTIONS = {
         choices=("interval", "thresholds"),
         default="interval",
     ),
-    "share": _option(
-        "share of the rows, the earliest ones, to learn from (default: 0.8)",
-        float,
-        default=0.8,
-    ),
     "debug": _option("show where an error comes from", action="store_true"),
 }
 _PLACES = "log", "rates", "schedule"  # without a dash
-_NAMES = {"format": "--from", "columns": "--column", "until": "--due"}  # not their own
+_NAMES = {  # of options that are not called as their arguments
+    "format": "--from",
+    "columns": "--column",
+    "until": "--due",
+    "exceptions": "--limits",
+}
 
 
 def _name(argument):
@@ -316,10 +304,13 @@ def _convert(log, output, **given):
     import recrawl
 
     what, counts = recrawl.convert(log, output, **given)
-    _print(
-        f"{output}: {_rows(counts)}, read from {what}",
-        f"next: recrawl estimate {shlex.quote(str(output))} -o rates.parquet",
-    )
+    _print(f"{output}: {_rows(counts)}, read from {what}")
+    _print(_next("estimate", output, "-o rates.parquet"))
+
+
+def _next(command, output, more):
+    """A line with the command that goes on from an output."""
+    return f"next: recrawl {command} {shlex.quote(str(output))} {more}"
 
 
 def _rows(counts):
@@ -337,13 +328,15 @@ def _estimate(log, output, **given):
     pages = units.counted(found.n_pages, "page")
     _print(
         f"{output}: {_rows(found.counts)} of {pages}, read from {found.what}",
-        f"rates by {found.why}",
-        f"dispersion {found.dispersion:.2f}, which is 1 if changes are Poisson",
+        f"rates by one prior for {'each host' if found.scales else 'all pages'}; "
+        f"intervals {max(found.dispersion, 1) ** 0.5:.2g} times as wide as if changes "
+        "were Poisson",
         _drifted(found.drift),
     )
     if found.known:
         known, n_pages = found.known
-        _print(f"{known:,} of {n_pages:,} pages of this log were in the state")
+        pages = units.counted(n_pages, "page")
+        _print(f"{known:,} of {pages} of this log were in the state")
     statuses = {f"of {status}": n for status, n in found.failed.items()}
     counted = {"failed fetches by status": statuses, "pages": found.kinds}
     for what, counts in counted.items():
@@ -371,16 +364,14 @@ def _estimate(log, output, **given):
             "soft 404s, dates that servers make up and clocks that go back are not "
             "looked for with Dask"
         )
+    pace = units.rounded(float(f"{found.pace:.3g}"))
     if found.pace:
-        pace, of_all = map(units.rounded, (found.pace, found.pace_of_all))
-        _print(
-            f"the log's pace is {pace} crawls a day without the first crawl of each "
-            f"page, {of_all} with it"
-        )
+        _print(f"the log made {pace} fetches a day, first and failed ones too")
     if output.suffix.lower() != ".csv":
-        rate = f"{found.pace:.6g}" if found.pace else "CRAWLS"
-        given = f"{shlex.quote(str(output))} --bandwidth {rate}/day"
-        _print(f"next: recrawl schedule {given} -o schedule.parquet")
+        rate = pace.replace(",", "") if found.pace else "CRAWLS"
+        more = f"--bandwidth {rate}/day -o schedule.parquet"
+        _print("a page without a row in the log is not in the rates: --pages adds it")
+        _print(_next("schedule", output, more))
 
 
 def _drifted(factors):
@@ -393,31 +384,15 @@ def _drifted(factors):
     )
 
 
-def _schedule(rates, output, to, exported, until, force, **given):
-    from recrawl.log.files import temporary_folder
-    from recrawl.plan.targets.exporting import check_export
-
-    if to is None:
-        if exported or until:
-            raise ArgumentError("to", "must be given with --exported and --due")
-        _write_schedule(rates, output, output, force=force, **given)
-        return
-    export = {"to": to, "exported": exported, "until": until, "force": force}
-    inputs = rates, given["limits"], given["importance"]
-    check_export(output, inputs=inputs, **export)
-    with temporary_folder() as folder:
-        schedule = folder / "schedule.parquet"
-        _write_schedule(rates, schedule, output, **given)
-        _export(schedule, output, **export)
-
-
-def _write_schedule(rates, path, output, bandwidth, per_host, **given):
-    """Write a schedule, and print what it is under the name of an output."""
+def _schedule(rates, output, bandwidth, **given):
     import recrawl
 
-    given["per_host"] = dict(per_host) or None
-    found = recrawl.schedule(rates, path, bandwidth, **given)
+    names = "least_interval", "greatest_interval", "per_host", "exceptions"
+    limits = recrawl.CrawlLimits(**{name: given.pop(name) for name in names})
+    found = recrawl.schedule(rates, output, bandwidth, limits=limits, **given)
     _print(*_described(found, output, given))
+    if output.suffix.lower() != ".csv":
+        _print(_next("export", output, "--to CRAWLER -o FILE"))
 
 
 def _described(found, output, given):
@@ -426,80 +401,64 @@ def _described(found, output, given):
     if given["policy"] == "thresholds":
         yield "thresholds are promised as if the estimated rates were exact"
     elif found.spent < 0.999 * found.bandwidth:  # more than rates differ by rounding
-        kinds = found.prices.keys()
-        what = "hosts" if kinds == {"hosts"} else "limits"
-        why = f"the {what} allow no more" if kinds else "no page gains by more"
+        why = "the limits allow no more" if found.prices else "no page gains by more"
         yield f"of these only {units.rounded(found.spent)}: {why}"
-    for name, counts in found.tables.items():
-        named, others, n = (counts[k] for k in ("named", "others", "unknown"))
+    if counts := found.importance:
+        n = counts["unknown"]
         rows = f"; {units.counted(n, 'row')} without a page in the rates: "
         yield (
-            f"{name}: {units.counted(named, 'page')} from {given[name]}, "
-            f"{others:,} as in the rates"
+            f"importance: {units.counted(counts['named'], 'page')} from "
+            f"{given['importance']}, {counts['others']:,} as in the rates"
             f"{rows + _first(counts['first'], n) if n else ''}"
         )
+    if added := found.added:
+        yield (
+            f"{units.counted(added['new'], 'page')} of {given['pages']} added, with "
+            f"{added['known']:,} others in the rates; {added['repeated']:,} lines "
+            "repeat a URL"
+        )
     yield from _freshness(found)
-    loss = _LOSSES[given["objective"]]
-    if given["objective"] != "freshness":
-        yield f"{found.loss:.4g} {loss}, if changes were Poisson"
-    yield from _prices(found, loss)
+    for kind, cost in found.prices.items():
+        amount = f"{units.rounded(abs(cost))} of freshness"
+        if cost < 0:
+            yield f"the {kind} cost nothing: they gain {amount}, as rates are uncertain"
+        else:
+            yield f"price of the {kind}: {amount}"
     yield from _unknown(found)
-    without = " without limits of hosts" if "hosts" in found.prices else ""
-    rows = [["crawls a day", f"freshness if Poisson{without}", "promised"]]
-    for budget, *fresh in found.budgets:
-        rows.append([units.rounded(budget), *map(_decimals, fresh)])
+    without = " without limits of hosts" if "limits of hosts" in found.prices else ""
+    rows = [["crawls a day", "in turn", f"scheduled{without}", "promised"]]
+    for each in found.budgets:
+        middle = each["promise"] and each["promise"][1]
+        fresh = each["in turn"], each["scheduled"], middle
+        rows.append([units.rounded(each["bandwidth"]), *map(_decimals, fresh)])
     yield from _table(rows)
 
 
 def _freshness(found):
     """Lines of the expected freshness of a schedule, by what is assumed."""
-    assumed = "if changes were Poisson"
-    now, compared, fresh = map(
-        _decimals, (found.freshness_now, found.freshness_compared, found.freshness)
-    )
     rows = [
-        ("expected freshness", "now", "scheduled"),
-        (f"{assumed} and estimates exact, pages with intervals", now, compared),
+        ("expected freshness", *found.compared),
+        ("if the estimated rates were exact", *map(_decimals, found.compared.values())),
     ]
-    if found.unseen is None:  # thresholds
-        yield from _table(rows)
-        return
-    rows.append((f"{assumed}, with an allowance for errors of estimates", "", fresh))
     if found.promise is None:
+        rows.append(("of all pages", "", "", _decimals(found.freshness)))
         yield from _table(rows)
         yield (
-            "nothing is promised: this needs the metadata of `recrawl estimate`, and "
-            "400 bits or more in the log"
+            "nothing is promised: this needs the metadata of `recrawl estimate`, 400 "
+            "bits or more in the log, and crawls at equal intervals"
         )
-    else:
-        low, middle, high = map(_decimals, found.promise)
-        rows.append(("promised, if rates drift as they did in the log", "", middle))
-        yield from _table(rows)
-        held = "held nine times in ten, on real pages"
-        yield f"range of the promise: {low} to {high} ({held})"
-    if found.unseen > found.unseen_in_turn + _MORE:
-        yield (
-            f"warning: {found.unseen:.0%} of all changes are seen by no crawl, as "
-            "others follow before it; if all pages were crawled in turn, "
-            f"{found.unseen_in_turn:.0%}"
-        )
+        return
+    low, middle, high = map(_decimals, found.promise)
+    rows.append(("promised, with their errors and drift", "", "", middle))
+    yield from _table(rows)
+    yield f"range of the promise: {low} to {high}"
+    yield f"how sure: {found.held}"
+    yield "until the schedule has crawled each page once, copies are the log's"
 
 
 def _decimals(share):
-    """A share with four decimals, or a word in place of NaN."""
-    return "unknown" if math.isnan(share) else f"{share:.4f}"
-
-
-def _prices(found, loss):
-    """Lines of the value of a crawl a day, and of what limits cost."""
-    fewer = "the limits allow no fewer"
-    if found.one_fewer is not None:
-        fewer = f"one fewer costs {found.one_fewer:.2g}"
-    yield f"value of one more crawl a day: {found.one_more:.2g} {loss}, {fewer}"
-    for kind, price in found.prices.items():
-        limit = {"hosts": "limits of hosts"}.get(kind, f"{kind}s")
-        cost = f"{price['cost']:.2g} {loss}"
-        yield f"price of the {limit}: {cost}; {price['share']:.0%} are at theirs"
+    """A share with three decimals, or a word in place of None."""
+    return "unknown" if share is None else f"{share:.3f}"
 
 
 def _unknown(found):
@@ -510,6 +469,7 @@ def _unknown(found):
         ("unmeasured", "without two crawls: rates by ages or changes, or the prior"),
         ("gone", "without crawls, being gone: 404 or 410 when last fetched"),
         ("uncrawled", "without crawls, as others gain more by them"),
+        ("suspect", "on flagged hosts"),
     ]:
         pages = found.pages[kind]
         if n := pages["pages"]:
@@ -518,12 +478,6 @@ def _unknown(found):
                 rate = f" ({pages['crawls']:,.3g} crawls a day)"
             first = _first(pages["first"], n)
             yield f"{units.counted(n, 'page')} {what}{rate}: {first}"
-    suspect = found.pages["suspect"]
-    if suspect["crawls"]:
-        yield (
-            f"{suspect['crawls']:,.3g} of {units.rounded(found.spent)} crawls a day "
-            f"go to flagged hosts: {', '.join(suspect['first'])}"
-        )
 
 
 def _first(names, n):
@@ -536,16 +490,6 @@ def _export(schedule, output, **given):
 
     said = recrawl.export(schedule, output, **given)
     _print(*f"{output}: {said}".split("\n"))
-
-
-def _compare(log, **given):
-    import recrawl
-
-    found = recrawl.compare(log, **given)
-    rows = [(name, f"{fresh:.4f}") for name, fresh in found.freshness.items()]
-    _print(*_table([("rule", "freshness if changes were Poisson"), *rows]))
-    pages = units.counted(found.n_pages, "page")
-    _print(f"from {pages}, crawled twice or more and not gone")
 
 
 def _backtest(log, **given):
@@ -566,7 +510,7 @@ def _report(log, output, **given):
 
     found = recrawl.report(log, output, **given).estimates
     pages = units.counted(found.n_pages, "page")
-    pace = f"{units.rounded(found.pace)} crawls a day"
+    pace = f"{units.rounded(found.pace)} fetches a day"
     _print(f"{output}: {_rows(found.counts)} of {pages}, {pace}")
 
 
@@ -597,8 +541,8 @@ _COMMANDS = {
     "schedule": _Command(
         _schedule,
         "compute crawl rates and due times for a bandwidth",
-        "rates output force to exported until bandwidth per_host least_interval "
-        "greatest_interval limits importance objective policy",
+        "rates output force bandwidth per_host least_interval "
+        "greatest_interval exceptions pages importance objective policy",
         ("output", "bandwidth"),
         "rates.parquet --bandwidth 1000/day --per-host 10/hour -o schedule.parquet",
     ),
@@ -609,19 +553,12 @@ _COMMANDS = {
         ("output", "to"),
         "schedule.parquet --to nutch -o seeds.txt",
     ),
-    "compare": _Command(
-        _compare,
-        "compare the freshness of the log's crawls with that of other rules",
-        _LOG,
-        (),
-        "log.parquet",
-    ),
     "backtest": _Command(
         _backtest,
         "measure how well the first part of a log predicts the rest",
-        f"{_LOG} share",
+        _LOG,
         (),
-        "log.parquet --share 0.7",
+        "log.parquet",
     ),
     "report": _Command(
         _report,

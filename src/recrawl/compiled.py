@@ -19,8 +19,6 @@ plain = njit(cache=True, error_model="numpy", _nrt=False)
 # A kernel that makes arrays and is called by a plain one, which without `_nrt`
 # here would make it plain too.
 allocating = njit(cache=True, error_model="numpy", _nrt=True)
-# A call that passes all arrays costs as much as a short kernel.
-inlined = njit(cache=True, error_model="numpy", _nrt=False, forceinline=True)
 
 
 def addresses(arrays):

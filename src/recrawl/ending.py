@@ -42,7 +42,7 @@ def catch(caught: list[signal.Signals]) -> None:
     def ignored(unraisable):
         if isinstance(unraisable.exc_value, Ending):
             _again(caught[-1])
-        else:
+        elif not caught:  # else an object that was cut short complains
             sys.__unraisablehook__(unraisable)
 
     sys.unraisablehook = ignored

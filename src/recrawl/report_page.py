@@ -21,8 +21,7 @@ from recrawl.log.database import pattern, sql
 from recrawl.log.files import temporary_folder, write_atomic
 from recrawl.log.formats.source import Source
 from recrawl.log.output import check_output
-from recrawl.plan.compare import Comparison, compare
-from recrawl.plan.schedule import schedule
+from recrawl.plan.schedule import Schedule, schedule
 from recrawl.rates.backtest import Backtest, backtest
 from recrawl.rates.estimate import Estimates, estimate
 from recrawl.types import PathLike
@@ -30,9 +29,9 @@ from recrawl.types import PathLike
 __all__ = ["Report", "report"]
 
 _MOST = 100  # hosts in the table
-_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)  # budgets, of the pace of the log
+_SURE = 2  # standard errors within which a share is as predicted
 _LEAST_CRAWLS = 20  # of a bin of the calibration that is drawn
-_BLUE, _ORANGE = "#0b62a4", "#e69f00"  # differ in grey too
+_BLUE, _ORANGE, _GREY = "#0b62a4", "#e69f00", "#757575"  # differ in brightness too
 _SIZE = (4.4, 2.9)  # inches; about 420 pixels wide, so that type is not scaled
 
 
@@ -44,18 +43,14 @@ class Report:
     ----------
     estimates : Estimates
         Of `estimate`.
-    schedules : list of Schedule
-        At a quarter, half, once, twice and four times the pace or the
-        bandwidth asked for; empty if there is neither.
-    rules : Comparison or None
-        Of `compare`; None if it has nothing to compare.
+    schedule : Schedule or None
+        Of `schedule` at the pace or the bandwidth asked for; None if there is neither.
     backtest : Backtest or None
         Of `backtest`; None if it has nothing to predict.
     """
 
     estimates: Estimates
-    schedules: list
-    rules: Comparison | None
+    schedule: Schedule | None
     backtest: Backtest | None
 
 
@@ -69,9 +64,9 @@ def report(
 ) -> Report:
     r"""Write what a log holds as one page of HTML that needs no network.
 
-    The page has the results of `estimate`, `schedule` at five budgets,
-    `compare` and `backtest`, with pictures and the commands to go on
-    with. What these functions cannot do with a log, the page says.
+    The page has the results of `estimate`, `schedule` and `backtest`, with pictures
+    and the commands to go on with. What these functions cannot do with a log, the page
+    says.
 
     Parameters
     ----------
@@ -80,7 +75,7 @@ def report(
     output : path
         The file to write.
     bandwidth : float, optional
-        Crawls a day of the middle budget; by default the pace of the log.
+        Crawls a day of the schedule; by default the pace of the log.
     force : bool, default False
         Overwrite an output that exists.
     memory : str, default "50%"
@@ -114,8 +109,8 @@ def report(
     ...     found = report(log, output)
     ...     output.read_text(encoding="utf-8").splitlines()[0]
     '<!DOCTYPE html>'
-    >>> found.estimates.pace, len(found.schedules)
-    (1.0, 5)
+    >>> found.estimates.pace, found.schedule.spent
+    (1.0, 1.0)
     """
     if bandwidth is not None:
         bandwidth = checks.number("bandwidth", bandwidth, above=True)
@@ -131,22 +126,29 @@ def report(
     ):
         rates = folder / "rates.parquet"
         estimates = estimate(log, rates)
-        (totals,) = _rows(log.connection, "report_totals", rates)
-        bins = _rows(log.connection, "report_rates", rates)
+        of_rates = {"rates": pattern(rates)}
+        (totals,) = _rows(log.connection, sql("report_totals", "rates"), of_rates)
+        bins = _rows(log.connection, sql("report_rates", "rates"), of_rates)
         bandwidth = bandwidth or estimates.pace
+        plan = folder / "schedule.parquet"
         found = Report(
             estimates,
-            _tried(why_not, "budgets", _schedules, rates, bandwidth) or [],
-            _tried(why_not, "rules", compare, log),
+            _tried(why_not, "budgets", _scheduled, rates, plan, bandwidth),
             _tried(why_not, "calibration", backtest, log),
         )
+        pages = []
+        if found.schedule is not None:
+            both = of_rates | {"schedule": pattern(plan)}
+            pages = _rows(log.connection, sql("report_pages", "plan"), both)
     page = _rendered(
         version=__version__,
         source=str(source),
         files=len(source.files()[0]),
         found=estimates,
         totals=totals,
-        plan=found.schedules[len(_FACTORS) // 2] if found.schedules else None,
+        plan=found.schedule,
+        backtest=found.backtest,
+        pages=pages,
         most=_MOST,
         pictures=_pictures(bins, found),
         why_not=why_not,
@@ -156,9 +158,9 @@ def report(
     return found
 
 
-def _rows(connection, query, rates):
-    """Rows of a query of the rates, each a dict by the name of the column."""
-    cursor = connection.execute(sql(query, "rates"), {"rates": pattern(rates)})
+def _rows(connection, query, parameters):
+    """Rows of a query, each a dict by the name of the column."""
+    cursor = connection.execute(query, parameters)
     names = [name for name, *_ in cursor.description]
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
@@ -172,12 +174,14 @@ def _tried(why_not, name, function, *arguments, **options):
         return None
 
 
-def _schedules(rates, bandwidth):
-    """`Schedule` at five budgets."""
+def _scheduled(rates, plan, bandwidth):
+    """The `Schedule`."""
     if not bandwidth:
         raise ValueError("the log tells no pace of crawls: name a bandwidth")
-    plan = rates.with_name("schedule.parquet")
-    return [schedule(rates, plan, f * bandwidth, force=True) for f in _FACTORS]
+    found = schedule(rates, plan, bandwidth)
+    if found.freshness is None:
+        raise ValueError("the log has no fetch that can be compared")
+    return found
 
 
 def _commands(source, bandwidth):
@@ -189,7 +193,7 @@ def _commands(source, bandwidth):
         words += ["--column", f"{ours}={theirs}"]
     if source.as_of is not None:
         words += ["--as-of", source.as_of.isoformat()]
-    rate = f"{bandwidth:.6g}" if bandwidth else "CRAWLS"
+    rate = f"{bandwidth:.3g}" if bandwidth else "CRAWLS"
     return {
         "estimate": shlex.join([*words, "--", *map(str, source.path)]),
         "schedule": f"recrawl schedule rates.parquet --bandwidth {rate}/day "
@@ -208,7 +212,8 @@ def _rendered(**contents):
     environment.filters |= {
         "shown": units.shown,
         "rounded": units.rounded,
-        "per_cent": lambda share: f"{100 * share:.1f}%",
+        "per_cent": lambda share: f"{100 * share:.3g}%",
+        "interval": lambda rate: units.as_text(1 / rate) if rate else "(never)",
     }
     template = (files(__package__) / "report.html.jinja").read_text(encoding="utf-8")
     return environment.from_string(template).render(**contents)
@@ -221,8 +226,7 @@ def _pictures(bins, found):
     """Pictures by name, each an address with its data and a text."""
     drawn = {
         "rates": (_draw_rates, bins),
-        "budgets": (_draw_budgets, found.schedules),
-        "rules": (_draw_rules, found.rules),
+        "budgets": (_draw_budgets, found.schedule and found.schedule.budgets),
         "calibration": (_draw_calibration, found.backtest),
     }
     with style.context("recrawl.report"):
@@ -250,33 +254,24 @@ def _draw_rates(ax, bins):
     )
 
 
-def _draw_budgets(ax, schedules):
-    """Draw the freshness of schedules by their budget."""
-    budget = [plan.bandwidth for plan in schedules]
-    fresh = [plan.freshness for plan in schedules]
-    ax.plot(budget, fresh, color=_BLUE, marker="o", label="if changes were Poisson")
-    promises = [plan.promise for plan in schedules]
+def _draw_budgets(ax, budgets):
+    """Draw the freshness of schedules by their budget, and of crawling in turn."""
+    crawls = [each["bandwidth"] for each in budgets]
+    fresh = [each["scheduled"] for each in budgets]
+    turn = [each["in turn"] for each in budgets]
+    ax.plot(crawls, fresh, color=_BLUE, marker="o", label="scheduled")
+    ax.plot(crawls, turn, "s--", color=_GREY, label="in turn")
+    promises = [each["promise"] for each in budgets]
     if None not in promises:
-        low, middle, high = np.transpose(promises)
-        ax.plot(budget, middle, "s--", color=_ORANGE, label="promised")
-        ax.fill_between(budget, low, high, color=_ORANGE, alpha=0.2, linewidth=0)
-    ax.set(xscale="log", xlabel="crawls a day", ylabel="freshness")
-    ticks = [units.rounded(float(f"{each:.3g}")) for each in budget]
-    ax.set_xticks(budget, ticks)
+        low, _, high = np.transpose(promises)
+        ax.fill_between(crawls, low, high, color=_ORANGE, alpha=0.2, label="promised")
+    ax.set(xscale="log", xlabel="fetches a day", ylabel="freshness")
+    ticks = [units.rounded(each) for each in crawls]
+    ax.set_xticks(crawls, ticks)
     ax.minorticks_off()
     ax.legend(loc="lower right")
-    points = zip(ticks, fresh, strict=True)
-    return ", ".join(f"{f:.3f} at {crawls}" for crawls, f in points) + "."
-
-
-def _draw_rules(ax, rules):
-    """Draw the freshness of rules in the long run as bars, the worst below."""
-    fresh = rules.freshness
-    colors = [_ORANGE if name == "the log" else _BLUE for name in fresh]
-    bars = ax.barh(list(fresh), list(fresh.values()), color=colors)
-    ax.bar_label(bars, fmt="%.3f", padding=3)
-    ax.set(xlim=(0, 1.15), xlabel="freshness")
-    return ", ".join(f"{name} {each:.3f}" for name, each in fresh.items()) + "."
+    points = zip(ticks, fresh, turn, strict=True)
+    return ", ".join(f"{f:.3f} at {n} (in turn {t:.3f})" for n, f, t in points) + "."
 
 
 def _draw_calibration(ax, found):
@@ -287,5 +282,23 @@ def _draw_calibration(ax, found):
     error = np.sqrt(share * (1 - share) / n)
     ax.errorbar(p, share, error, color=_BLUE, marker="o")
     ax.set(xlabel="predicted probability of a change", ylabel="share that had changed")
-    losses = (f"{name} {loss:.4f}" for name, loss in found.log_loss.items())
-    return f"Log loss of {found.n_bits:,} crawls: {', '.join(losses)}."
+    return _calibrated(*bins[bins[:, 2] > 0].T)
+
+
+def _calibrated(p, share, n):
+    """What predictions gave, in words: by group, their mean, what came true, crawls."""
+    predicted, happened = p @ n / n.sum(), share @ n / n.sum()
+    error = np.sqrt(predicted * (1 - predicted) / n.sum())
+    word = "as often as"
+    if happened > predicted + _SURE * error:
+        word = "more often than"
+    elif happened < predicted - _SURE * error:
+        word = "less often than"
+    top = np.flatnonzero(n >= _LEAST_CRAWLS)[-1:]
+    return (
+        f"Of {n.sum():,.0f} crawls {happened:.1%} found a change, and {predicted:.1%} "
+        f"were predicted: pages changed {word} predicted."
+    ) + "".join(
+        f" Where a change was likeliest, {p[k]:.0%}, it was found by {share[k]:.0%}."
+        for k in top
+    )

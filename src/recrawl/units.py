@@ -71,13 +71,14 @@ def as_text(duration: float) -> str:
     """Days as text, in the greatest unit of which they are at least one."""
     units = [name for name in ("day", "hour", "minute") if duration * A_DAY[name] >= 1]
     name = units[0] if units else "second"
-    number = float(f"{duration * A_DAY[name]:.4g}")
-    return f"{number:,g} {name}{'' if number == 1 else 's'}"
+    number = rounded(duration * A_DAY[name])
+    return f"{number} {name}{'' if number == '1' else 's'}"
 
 
 def rounded(number: float) -> str:
-    """A number as text of six digits, or of all before the point: 7,164,000."""
-    return f"{number:,.0f}" if number >= 1e5 else f"{number:,.6g}"
+    """A number as text of three digits: 0.0123, 91.6, 7,160,000."""
+    number = float(f"{number:.3g}")
+    return f"{number:,.0f}" if number >= 1000 else f"{number:g}"
 
 
 def shown(text: str, most: int = 160) -> str:

@@ -9,10 +9,7 @@ from scipy.integrate import quad
 from scipy.special import exprel, gammainc
 from scipy.stats import chi2
 
-from tests.plain import (
-    log_likelihood,
-    mle,
-)
+from tests.plain import log_likelihood, mle
 from tests.plain._searching import root, spend
 
 # ------------------------------------------------------- one bit of each crawl
@@ -59,18 +56,18 @@ def log_information(change_rate, interval, changed):
 # ------------------------------------------- more than a bit of some crawls
 
 
-def likelihood_terms(interval, changed, age, count):
+def likelihood_terms(interval, changed, age):
     """Known changes, the time they are known for, and intervals known by a bit."""
     # Known changes are points of the process, and an unchanged time is empty.
     n_known, time, bits = 0, 0.0, []
-    for w, z, a, m in zip(interval, changed, age, count, strict=True):
+    for w, z, a in zip(interval, changed, age, strict=True):
         if not z:
             time += w
-        elif np.isnan(a) and np.isnan(m):
+        elif np.isnan(a):
             bits.append(w)
         else:
-            n_known += 1 if np.isnan(m) else m
-            time += w if np.isnan(a) else min(a, w)
+            n_known += 1
+            time += min(a, w)
     return n_known, time, np.array(bits)
 
 
@@ -106,30 +103,22 @@ def gamma_step(shape, rate, changed, interval, age=None, count=None):
     return shape + more, rate + (more - seen) / estimate
 
 
-def objective_cost(name, elapsed, change_rate, tau=np.inf):
+def objective_cost(name, elapsed, change_rate):
     """Cost of a page per unit of time, a time t after its last crawl."""
     # The harmonic cost is the mean of 1 + 1/2 + ... + 1/N, N ~ Poisson(Delta t).
-    t, x = elapsed, change_rate * elapsed
+    x = change_rate * elapsed
     return {
         "freshness": lambda: 1 - np.exp(-x),
-        "age": lambda: t - (1 - np.exp(-x)) / change_rate,
-        "delay": lambda: x,
+        "age": lambda: elapsed - (1 - np.exp(-x)) / change_rate,
         "harmonic": lambda: quad(lambda s: exprel(-s), 0, x)[0],
-        "age_of_information": lambda: t,
-        "deadline": lambda: change_rate if t > tau else 0.0,
     }[name]()
 
 
-def objective_value(name, elapsed, change_rate, tau=np.inf):
+def objective_value(name, elapsed, change_rate):
     """Crawl value of a page under an objective: what a crawl saves."""
     # Eq. (4) of Olston and Pandey (2008): V = t c(t) - int_0^t c.
-
-    def cost(t):
-        return objective_cost(name, t, change_rate, tau)
-
-    jump = min(tau, elapsed)
-    total = quad(cost, 0, jump)[0] + quad(cost, jump, elapsed)[0]
-    return elapsed * cost(elapsed) - total
+    last = elapsed * objective_cost(name, elapsed, change_rate)
+    return last - quad(lambda t: objective_cost(name, t, change_rate), 0, elapsed)[0]
 
 
 @np.errstate(divide="ignore")  # pages without crawls
@@ -142,51 +131,3 @@ def gain(name, change_rate, crawl_rate):
         "age": lambda: (-np.expm1(-x) * x**2 / 2 - gammainc(3, x)) / d**2,
         "harmonic": lambda: (-np.expm1(-x) * x - gammainc(2, x)) / d,
     }[name]()
-
-
-# ------------------------------------------------------------------ allocation
-
-
-def _saturate(solve, bandwidth, host, host_limit):
-    """Rates under limits of hosts; `solve` spends a bandwidth on some pages."""
-    rate, free, multiplier = np.zeros(host.size), np.ones(host.size, dtype=bool), 0.0
-    while free.any():
-        rate[free], multiplier = solve(free, bandwidth)
-        spent = {h: rate[host == h].sum() for h in np.unique(host[free])}
-        above = [h for h in spent if spent[h] > host_limit[h]]
-        if not above:
-            break
-        for h in above:
-            on = host == h
-            rate[on], _ = solve(on, host_limit[h])
-            bandwidth, free = bandwidth - host_limit[h], free & ~on
-    return rate, multiplier
-
-
-def optimal(change_rate, importance, bandwidth, gain, low, high, host, host_limit):
-    """Rates of least cost under limits of pages and hosts, and the multiplier."""
-    # Any objective, of which gain(rho, Delta) is what one more crawl saves:
-    # V(1 / rho) at equal intervals, E V(A) with A ~ Exp(rho) at Poisson times.
-    # KKT: mu gain = lambda between the limits of a page, less at the lower
-    # one, more at the upper one. Limits are finite, the lower ones positive.
-
-    def rate(i, multiplier):
-        def excess(p):
-            return importance[i] * gain(p, change_rate[i]) - multiplier
-
-        if excess(low[i]) <= 0 or excess(high[i]) >= 0:
-            return low[i] if excess(low[i]) <= 0 else high[i]
-        return root(excess, low[i], high[i])
-
-    def solve(on, bandwidth):
-        pages = np.flatnonzero(on)
-
-        def spent(multiplier):
-            return np.array([rate(i, multiplier) for i in pages])
-
-        if spent(0.0).sum() <= bandwidth:
-            return spent(0.0), 0.0
-        top = np.max(importance * gain(low, change_rate))
-        return spend(spent, bandwidth, 2 * top)
-
-    return _saturate(solve, bandwidth, host, host_limit)

@@ -75,24 +75,6 @@ def test_without_limits_it_is_the_optimum_of_the_papers(spread, bandwidth):
     assert best.multiplier == pytest.approx(multiplier, rel=1e-9)
 
 
-@pytest.mark.slow
-@each
-@pytest.mark.parametrize("seed", range(100, 103))
-def test_rates_are_those_of_the_plain_form(objective, seed):
-    given, limits = problem(seed, n=12, n_hosts=3)
-    limits["min_rate"] = limits["min_rate"] + 0.01
-    limits["max_rate"] = np.minimum(limits["max_rate"] + 0.01, 50.0)
-    limits["host_limit"] = limits["host_limit"] + 0.2
-    best = optimal(*given, objective=objective, **limits)
-
-    def gain(rate, change_rate):
-        return reference.gain(objective, change_rate, rate)
-
-    rate, multiplier = reference.optimal(*given, gain, *limits.values())
-    assert_allclose(best.crawl_rate, rate, rtol=1e-8)
-    assert best.multiplier == pytest.approx(multiplier, rel=1e-8)
-
-
 # ------------------------------ nothing is spent that is not there
 
 
@@ -125,28 +107,6 @@ def test_no_allocation_spends_more_or_less_than_the_bandwidth(objective, of):
     assert (saved <= best.multiplier * (1 + 1e-9)).all()
     lost = rate @ (best.multiplier - saved)  # by crawls that gain less
     assert lost <= 1e-9 * bandwidth * best.multiplier
-
-
-@each
-@searched
-@given(of=problems(), data=st.data())
-def test_all_limits_together_are_kept(objective, of, data):
-    change_rate, _, bandwidth = of
-    n = change_rate.size
-    several = {"min_size": n, "max_size": n}
-    shares = np.array(data.draw(st.lists(st.floats(0, 0.5 / n), **several)))
-    low = bandwidth * shares
-    high = np.maximum(low, bandwidth * data.draw(decades(-2, 2)))
-    host = np.arange(n) % 2
-    limit = np.array([low[host == 0].sum() + 0.3 * bandwidth, np.inf])
-    limits = {"min_rate": low, "max_rate": high, "host": host, "host_limit": limit}
-    plan = optimal(*of, objective=objective, **limits)
-    rate = plan.crawl_rate
-    assert ((low <= rate) & (rate <= high)).all()
-    assert rate[host == 0].sum() <= limit[0] * (1 + 1e-12)
-    assert rate.sum() <= bandwidth * (1 + 1e-12)
-    if plan.multiplier > 0:
-        assert rate.sum() == pytest.approx(bandwidth, rel=1e-12, abs=0)
 
 
 def test_the_bandwidth_is_spent_on_pages_450_decades_apart():

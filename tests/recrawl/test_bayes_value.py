@@ -4,7 +4,6 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
 
 from paperlib.freshness import crawl_value
 from paperlib.signals import SignalledPages
@@ -20,25 +19,14 @@ value_of = np.vectorize(bayes.value)
 
 
 def exact(shape, rate, elapsed):
-    """The value and its slope in decimals; they cancel freely."""
+    """The value in decimals; they cancel freely."""
     with localcontext() as context:
         context.prec = 100
         a, b, t = Decimal(shape), Decimal(rate), Decimal(elapsed)
         ratio = b / (b + t)
-        power = ratio**a
-        slope = t * a * power / (b + t)
         if a == 1:
-            return b * (-ratio.ln() - t / (b + t)), slope
-        return (b - (b + a * t) * power) / (a - 1), slope
-
-
-# ------------------------------------------------------------------ closed forms
-
-
-def test_printed_numbers():
-    known = (0.8, 0.2033318013), (1.6476483496, 0.4), (3.3484910230, 0.6)
-    for time, value in known:
-        assert bayes.value(2.5, 1.3, time) == pytest.approx(value, abs=6e-11)
+            return b * (-ratio.ln() - t / (b + t))
+        return (b - (b + a * t) * ratio**a) / (a - 1)
 
 
 def test_limits():
@@ -46,8 +34,6 @@ def test_limits():
     limit = np.array([np.inf, np.inf, 8.0, 1.0])
     np.testing.assert_array_equal(value_of(shape, 2.0, np.inf), limit)
     assert (value_of(shape, 2.0, 0.0) == 0).all()
-    # a t^2 / (2 b) where little time has passed
-    assert_allclose(value_of(shape, 2.0, 1e-9), shape * 1e-18 / 4.0, rtol=1e-8)
 
 
 @pytest.mark.parametrize("shape", [1e3, 1e5, 1e7])
@@ -61,9 +47,6 @@ def test_a_certain_change_rate_has_the_crawl_value_without_signals(shape):
     assert (np.abs(found / expected - 1) < 1 / shape).all()
 
 
-# --------------------------------------------------------------------- precision
-
-
 @pytest.mark.parametrize("shape", SHAPES)
 def test_twelve_digits_from_the_shortest_to_the_longest_time(shape):
     # about 0.02, 1 and 1 / shape the formula in use changes
@@ -71,11 +54,8 @@ def test_twelve_digits_from_the_shortest_to_the_longest_time(shape):
     for rate in (1e-12, 0.7, 1e12):
         for elapsed in np.concatenate([x, x / shape]) * rate:
             found = bayes.value(shape, rate, elapsed)
-            expected = exact(shape, rate, elapsed)[0]
+            expected = exact(shape, rate, elapsed)
             assert abs(Decimal(float(found)) / expected - 1) < Decimal("1e-11")
-
-
-# --------------------------------------------------------------- order and units
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -87,12 +67,3 @@ def test_value_rises_with_time_and_falls_with_what_is_known(shape):
     known = np.array([1.0, 2.0, 4.0, 8.0])
     limit = value_of(known * shape, known, np.inf)
     assert (limit[1:] < limit[:-1])[np.isfinite(limit[1:])].all()
-
-
-def test_another_unit_of_time():
-    time, shape = np.geomspace(1e-3, 1e3, 30), np.array([[0.3], [1.0], [4.0]])
-    assert_allclose(
-        value_of(shape, 60 * 0.7, 60 * time),
-        60 * value_of(shape, 0.7, time),
-        rtol=1e-12,
-    )

@@ -17,10 +17,11 @@ from paperlib.errors import ArgumentError
 from recrawl import __version__, cli
 from recrawl.log import reading
 from recrawl.plan import schedule
-from tests.recrawl.crawl_logs import parquet
+from recrawl.plan.problem import Problem
+from tests.recrawl.crawl_logs import parquet, write
 
 LOG = Path(__file__).parents[2] / "data" / "example_log.csv.gz"
-COMMANDS = "convert", "estimate", "schedule", "export", "compare", "backtest", "report"
+COMMANDS = "convert", "estimate", "schedule", "export", "backtest", "report"
 RATE = (
     "must be a positive number and a unit of time, such as 10/hour (units: second or "
     "s, minute or min, hour or h, day or d, week or w)"
@@ -40,16 +41,15 @@ def stopped(command, capsys):
     [
         ("", "the following arguments are required: COMMAND"),
         ("figure", "invalid choice: 'figure'"),
-        ("compare log.csv --profile paper", "unrecognized arguments: --profile paper"),
+        ("backtest log.csv --profile paper", "unrecognized arguments: --profile paper"),
         ("estimate log.csv", "the following arguments are required: -o/--output"),
         ("estimate log.csv -o r --as-of noon", "--as-of: Invalid isoformat string"),
         ("estimate log.csv -o r --column x", "--column: must be OURS=THEIRS, got 'x'"),
         ("export s.parquet -o x", "the following arguments are required: --to"),
         ("schedule r -o s", "the following arguments are required: --bandwidth"),
-        (f"{PLAN} 5/day --per-host a=0/hour", f"--per-host: {RATE}, got '0/hour'"),
+        (f"{PLAN} 5/day --per-host 0/hour", f"--per-host: {RATE}, got '0/hour'"),
         (f"{PLAN} 5/day --least-interval 1M", "--least-interval: must be a positive"),
         (f"{PLAN} 5/day --policy best", "argument --policy: invalid choice: 'best'"),
-        ("backtest log.csv --share most", "--share: invalid float value: 'most'"),
         *[
             (f"{PLAN} {shlex.quote(text)}", f"--bandwidth: {RATE}, got {text!r}")
             for text in ("0/day", "inf/day", "nan/day", "1000", "/day", "10/M", "1/2/d")
@@ -102,13 +102,12 @@ def test_estimate_prints_what_the_file_holds(rates, tmp_path, capsys):
     for part in (
         f"rates.csv: {found['counts']['rows']:,} rows (beside 256 of failed fetches) "
         "of 62 pages, read from a table in text\n",
-        f"\nrates by {found['why']}\n",
-        f"\ndispersion {found['dispersion']:.2f}, ",
+        "\nrates by one prior for all pages; ",
+        f"intervals {found['dispersion'] ** 0.5:.2g} times as wide as if changes were",
         f"changed {', '.join(f'{each:.2g}' for each in found['drift'])} times",
         "\nfailed fetches by status: 247 of 503, 9 of 404\n",
         *(f" {n} {kind}" for kind, n in found["kinds"].items() if n),
-        f"pace is {found['pace']:.6g} crawls",
-        f"{found['pace_of_all']:.6g} with it\n",
+        f"the log made {found['pace']:.3g} fetches a day, first and failed ones too",
     ):
         assert part in said
     assert cli.main(list(map(str, command))) == 2
@@ -128,58 +127,54 @@ def test_schedule_prints_what_the_function_finds(rates, tmp_path, capsys):
     assert path.read_bytes() == again.read_bytes()
     assert lines[0] == f"{path}: 100 crawls a day"
     low, middle, high = plan.promise
-    now, compared, fresh = plan.freshness_now, plan.freshness_compared, plan.freshness
-    assert [cells(line)[1:] for line in lines[2:5]] == [
-        [f"{each:.4f}" for each in row] for row in ([now, compared], [fresh], [middle])
+    assert cells(lines[1]) == ["expected freshness", "now", "in turn", "scheduled"]
+    assert [cells(line)[1:] for line in lines[2:4]] == [
+        [f"{each:.3f}" for each in row] for row in (plan.compared.values(), [middle])
     ]
-    assert f": {low:.4f} to {high:.4f} (" in lines[5]
-    assert f": {plan.one_more:.2g} of freshness, " in lines[6]
-    assert lines[6].endswith(f" costs {plan.one_fewer:.2g}")
+    assert lines[4] == f"range of the promise: {low:.3f} to {high:.3f}"
+    assert lines[5] == f"how sure: {plan.held}"
     assert lines[7].startswith("9 pages without crawls, being gone")
-    assert [line.split() for line in lines[9:]] == [
-        [f"{crawls:g}", f"{fresh:.4f}", f"{promised:.4f}"]
-        for crawls, fresh, promised in plan.budgets
+    assert [[float(cell) for cell in line.split()] for line in lines[9:14]] == [
+        pytest.approx([each["bandwidth"], *fresh, each["promise"][1]], abs=5.1e-4)
+        for each in plan.budgets
+        for fresh in [(each["in turn"], each["scheduled"])]
     ]
-    assert len({len(line) for line in lines[8:]}) == 1, "columns"
+    assert len({len(line) for line in lines[8:14]}) == 1, "columns"
+    assert lines[14:] == [f"next: recrawl export {path} --to CRAWLER -o FILE"]
 
 
-def test_a_plan_that_loses_changes_is_warned_of(tmp_path, capsys):
-    urls = [f"https://a.org/{k}" for k in range(4)]
-    for change_rate, warned in (([0.1, 0.1, 5.0, 5.0], True), ([1.0] * 4, False)):
-        rates = parquet(tmp_path / "rates.parquet", url=urls, change_rate=change_rate)
-        command = ["schedule", rates, "--bandwidth", "1/day", "--force"]
-        said = printed([*command, "-o", tmp_path / "plan.parquet"], capsys)
-        assert ("of all changes are seen by no crawl" in said) is warned
-
-
-def test_limits(rates, tmp_path, capsys):
-    limits = ["--per-host", "1/hour", "--per-host", "bokeh.example=0.01/minute"]
-    limits += ["--least-interval", "2h", "--bandwidth", "100/day"]
-    path = tmp_path / "plan.parquet"
-    said = printed(["schedule", rates, *limits, "-o", path], capsys)
-    assert "of these only 38.4: the limits allow no more" in said
+def test_limits_and_their_prices(rates, tmp_path, capsys):
+    paths = tmp_path / "plan.parquet", tmp_path / "again.parquet"
+    file = write(tmp_path / "limits.csv", "pattern,rate\nbokeh.example,0.01/minute\n")
+    command = ["schedule", rates, "--per-host", "1/hour", "--limits", file]
+    command += ["--least-interval", "2h", "--bandwidth", "100/day", "-o", paths[0]]
+    said = printed(command, capsys)
+    assert "of these only 38.4: the limits allow no more" in said  # 24 and 14.4
     assert "price of the limits of hosts: 0." in said
     assert "price of the least intervals: " in said
-    crawled = pq.read_table(path)["crawl_rate"].to_numpy()
-    hosts = pq.read_table(rates)["host"].to_numpy()
-    for host, limit in {"debian.example": 24, "bokeh.example": 14.4}.items():
-        assert crawled[hosts == host].sum() == pytest.approx(limit)
-    assert crawled.max() <= 12
+    limits = recrawl.CrawlLimits(1 / 12, per_host=24.0, exceptions=file)
+    recrawl.schedule(rates, paths[1], 100.0, limits=limits)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
-@pytest.mark.slow
-def test_compare(capsys):
-    _, *rows, pages = printed(["compare", LOG], capsys).splitlines()
-    assert pages.startswith("from 53 pages")
-    found = recrawl.compare(LOG).freshness
-    assert [cells(row) for row in rows] == [[k, f"{x:.4f}"] for k, x in found.items()]
+@pytest.mark.parametrize(
+    ("cost", "said"),
+    [
+        (0.00123456, "price of the limits of hosts: 0.00123 of freshness\n"),
+        (-2e-5, "the limits of hosts cost nothing: they gain 2e-05 of freshness, as"),
+    ],
+)
+def test_a_negative_price_is_a_gain(rates, tmp_path, capsys, monkeypatch, cost, said):
+    prices = {"limits of hosts": cost}
+    monkeypatch.setattr(Problem, "prices", lambda *_: prices)
+    command = ["schedule", rates, "--bandwidth", "9/day", "-o", tmp_path / "p.parquet"]
+    assert said in printed(command, capsys)
 
 
 @pytest.mark.slow
 def test_backtest(capsys):
-    said = printed(["backtest", LOG, "--share", "0.7"], capsys)
-    first, _, *rows = said.splitlines()
-    found = recrawl.backtest(LOG, share=0.7)
+    first, _, *rows = printed(["backtest", LOG], capsys).splitlines()
+    found = recrawl.backtest(LOG)
     assert first == f"{found.n_bits:,} bits predicted"
     best = min(found.log_loss.values())
     assert [cells(row) for row in rows] == [
@@ -226,9 +221,7 @@ def test_backtest(capsys):
             f"{PLAN} 1/day --least-interval 2d --greatest-interval 1d",
             "recrawl: --least-interval must be at most greatest_interval, 1 days",
         ),
-        ("backtest bad.csv --share 0", "--share must be strictly between 0 and 1, got"),
-        ("backtest bad.csv --share 1", "--share must be strictly between 0 and 1, got"),
-        ("compare bad.csv --column when=x", "--column must be for some of url, time"),
+        ("backtest bad.csv --column when=x", "--column must be for some of url, time"),
     ],
 )
 def test_what_the_user_can_mend(tmp_path, monkeypatch, capsys, command, message):
@@ -263,7 +256,6 @@ def test_an_error_names_the_option_of_its_argument(monkeypatch, capsys, argument
         f"convert {LOG} -o no/log.parquet",
         f"estimate {LOG} -o rates.csv --state no/state.parquet",
         "schedule r --bandwidth 1/day -o no/plan.csv",
-        "schedule r --bandwidth 1/day --to urls -o no/urls",
         f"report {LOG} -o no/report.html",
     ],
 )
@@ -321,11 +313,11 @@ def run_process(*arguments, code=None, **options):
 
 @pytest.mark.slow
 def test_nobody_reads_the_output():
-    """As of ``recrawl compare LOG | head -1``."""
+    """As of ``recrawl backtest LOG | head -1``."""
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer) as pipe:
-        run = run_process("compare", LOG, stdout=pipe)
+        run = run_process("backtest", LOG, stdout=pipe)
     assert (run.returncode, run.stderr) == (141, "")
 
 
@@ -400,7 +392,7 @@ def test_help_imports_no_large_library(name):
     ("command", "package"),
     [
         ("estimate log.csv -o rates.parquet", "duckdb"),
-        ("compare log.csv", "pyarrow"),
+        ("backtest log.csv", "pyarrow"),
         ("report log.csv -o r.html", "jinja2"),
         ("report log.csv -o r.html", "matplotlib"),
     ],
@@ -412,5 +404,5 @@ def test_an_extra_that_is_missing_is_named(command, package):
     assert found.returncode == 2
     assert found.stderr.startswith("recrawl: ")
     assert package in found.stderr
-    assert found.stderr.endswith(": pip install 'paperlib-crawl[log]'\n")
+    assert found.stderr.endswith(": pip install '.[log]' in a clone\n")
     assert found.stderr.count("\n") == 1

@@ -1,4 +1,4 @@
-"""Rates, schedules, comparisons and backtests of crawl logs.
+"""Rates, schedules and backtests of crawl logs.
 
 They are compared with page by page computations from the raw rows.
 """
@@ -18,12 +18,11 @@ from scipy.optimize import brentq
 
 import recrawl
 from paperlib import freshness
-from paperlib.allocation import optimal_interval
-from recrawl import BadRowsWarning, backtest, compare, estimate, schedule
+from recrawl import BadRowsWarning, backtest, estimate, schedule
 from recrawl.log import reading
 from recrawl.log.history import History
 from recrawl.plan import allocation, problem
-from recrawl.rates import host_prior, likelihood
+from recrawl.rates import likelihood
 from recrawl.rates.prior import PseudoObservations
 from tests.recrawl.crawl_logs import START, parquet
 from tests.recrawl.made import simulate_history
@@ -39,8 +38,10 @@ def log_of(path, rows):
 
 
 def in_days(crawls):
-    """Rows of crawls (url, day, changed)."""
-    return [(url, START + DAY * day, changed) for url, day, changed in crawls]
+    """Rows of crawls (url, day, changed, ...)."""
+    return [
+        (url, START + DAY * day, bool(bit), *more) for url, day, bit, *more in crawls
+    ]
 
 
 def simulated(n_pages, *, n_crawls, seed, rate=None):
@@ -164,7 +165,7 @@ def test_rates_are_those_of_each_page_alone(rows, rates):
         rate = root([*pseudo, *crawls])
         assert page["change_rate"] == pytest.approx(rate, rel=1e-9)
         history = History(*zip(*pseudo, *crawls, strict=True))
-        limits = likelihood.likelihood_interval(history, rate, page["dispersion"])
+        limits = likelihood.spread(history, rate, page["dispersion"])[:2]
         assert (page["low"], page["high"]) == pytest.approx(limits, rel=1e-7)
         if not n:  # pseudo-observations are independent
             assert page["dispersion"] == 1.0
@@ -173,28 +174,6 @@ def test_rates_are_those_of_each_page_alone(rows, rates):
         assert found.kinds[f"{kind} changed"] == n_pages > 0
     stored = json.loads(pq.read_metadata(output).metadata[b"recrawl"])
     assert stored.items() >= json.loads(json.dumps(dataclasses.asdict(found))).items()
-
-
-@pytest.mark.slow
-def test_results_depend_on_neither_the_order_of_rows_nor_files_nor_batches(
-    rows, rates, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(reading, "ROWS_PER_BATCH", 50)
-    parts, output = tmp_path / "parts", tmp_path / "again.parquet"
-    parts.mkdir()
-    for k in range(3):
-        log_of(parts / f"{k}.parquet", sorted(rows)[k::3])
-    assert estimate(parts, output) == rates[1]
-    assert pq.ParquetFile(output).num_row_groups > 10
-    whole, again = pq.read_table(rates[0]), pq.read_table(output)
-    for name in whole.column_names:
-        if pa.types.is_floating(whole[name].type):
-            # numpy's sums depend on where a page lies to the last digits
-            np.testing.assert_allclose(
-                again[name], whole[name], rtol=1e-12, atol=1e-13, err_msg=name
-            )
-        else:
-            assert again[name].equals(whole[name]), name
 
 
 def test_a_log_is_in_the_state_only_when_its_rates_are_written(tmp_path, monkeypatch):
@@ -323,8 +302,8 @@ def test_a_state_keeps_by_how_much_intervals_are_widened(tmp_path):
 @pytest.mark.slow
 def test_pages_that_the_new_log_lacks_are_kept_and_old_rows_left_out(tmp_path):
     state = tmp_path / "state.parquet"
-    first = [("a", 0, False), ("a", 1, True), ("b", 0, False), ("b", 2, False)]
-    second = [("a", 0.5, True), ("a", 1, True), ("a", 3, False), ("c", 0, True)]
+    first = [("a", 0, 0, 2.0), ("a", 1, 1, 2.0), ("b", 0, 0, 3.0), ("b", 2, 0, 3.0)]
+    second = [("a", 0.5, 1, 9.0), ("a", 1, 1, 9.0), ("a", 3, 0, 7.0), ("c", 0, 1, 5.0)]
     estimated(tmp_path, in_days(first), state=state)
     with pytest.warns(
         BadRowsWarning, match="2 not after the last row of their page in the state"
@@ -332,23 +311,13 @@ def test_pages_that_the_new_log_lacks_are_kept_and_old_rows_left_out(tmp_path):
         found, table = estimated(tmp_path, in_days(second), state=state)
     assert found.counts["rows"] == 2
     table = table.sort_by("url")
-    pages = table.select(["url", "n_crawls", "n_changed"]).to_pydict()
-    assert pages == {"url": [*"abc"], "n_crawls": [2, 1, 0], "n_changed": [1, 0, 0]}
+    names = "url", "n_crawls", "n_changed", "importance"
+    pages = list(zip(*(table[name].to_pylist() for name in names), strict=True))
+    assert pages == [("a", 2, 1, 7.0), ("b", 1, 0, 3.0), ("c", 0, 0, 5.0)]
     pseudo = [(found.changed, True), (found.unchanged, False)]
     crawls = [(1.0, True), (2.0, False)], [(2.0, False)]
     rates = [root([*pseudo, *each]) for each in crawls]
     np.testing.assert_allclose(table["change_rate"][:2], rates, rtol=1e-9)
-
-
-def test_the_importance_of_the_new_log_comes_before_that_of_the_state(tmp_path):
-    state = tmp_path / "state.parquet"
-    first = [("a", START, False, 2.0), ("b", START, False, 3.0)]
-    estimated(tmp_path, first, state=state)
-    second = [("a", START + DAY, True, 7.0), ("c", START, True, 5.0)]
-    _, table = estimated(tmp_path, second, state=state)
-    columns = table.select(["url", "importance"]).to_pydict().values()
-    weight = dict(zip(*columns, strict=True))
-    assert weight == {"a": 7.0, "b": 3.0, "c": 5.0}
 
 
 def test_a_state_keeps_the_shortest_interval_of_a_page_exactly(tmp_path):
@@ -360,39 +329,6 @@ def test_a_state_keeps_the_shortest_interval_of_a_page_exactly(tmp_path):
     kept = pq.read_table(state, columns=["interval", "n"])
     assert kept["n"].to_pylist() == [[1, 2]]
     np.testing.assert_allclose(kept["interval"][0].as_py(), [1.0, 1.0015], rtol=1e-9)
-
-
-# ---------------------------------------------------------------- outputs
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n_writes", [0, 1, 5])
-def test_no_space_left_leaves_nothing_half_written(
-    log, rates, tmp_path, monkeypatch, n_writes
-):
-    write, left = pq.ParquetWriter.write_table, 0
-
-    def write_table(*arguments):
-        nonlocal left
-        left -= 1
-        if left < 0:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        write(*arguments)
-
-    monkeypatch.setattr(reading, "ROWS_PER_BATCH", 500)
-    monkeypatch.setattr(pq.ParquetWriter, "write_table", write_table)
-    (tmp_path / "old.parquet").write_text("old")
-    state = {"state": tmp_path / "state.parquet"}
-    for function, given, options, allowed in (
-        (estimate, log, state, n_writes),
-        (schedule, rates[0], {"bandwidth": 10.0}, 0),
-    ):
-        for name in ("old.parquet", "new.parquet"):
-            left = allowed
-            with pytest.raises(OSError, match="No space left on device"):
-                function(given, tmp_path / name, force=True, **options)
-    assert [path.name for path in tmp_path.iterdir()] == ["old.parquet"]
-    assert (tmp_path / "old.parquet").read_text() == "old"
 
 
 # ---------------------------------------------------------------- schedule
@@ -409,7 +345,12 @@ def test_a_schedule_is_the_hedged_optimal_allocation(rates, tmp_path):
     even = allocation.even(weight, 40.0).crawl_rate
     np.testing.assert_allclose(crawl_rate, 0.75 * best + 0.25 * even, rtol=1e-12)
     fresh = freshness.interval(change_rate, crawl_rate)
-    assert found.freshness_if_exact == pytest.approx(fresh @ weight / weight.sum())
+    now = before["freshness_now"].to_numpy()
+    known = ~np.isnan(now)
+    turn = freshness.interval(change_rate, even)
+    assert list(found.compared.values()) == pytest.approx(
+        [np.average(x[known], weights=weight[known]) for x in (now, turn, fresh)]
+    )
     # what is promised allows for the errors of the rates
     errors = (before[name].to_numpy() for name in ("log_stderr", "log_rate"))
     promised = problem.expected(
@@ -422,7 +363,8 @@ def test_a_schedule_is_the_hedged_optimal_allocation(rates, tmp_path):
     wait = (1e6 * DAY / crawl_rate[crawled]).astype("timedelta64[us]")
     late = np.abs(due[crawled] - last[crawled] - wait)
     assert (late <= np.timedelta64(1, "us")).all()
-    bandwidths, worth, _ = found.budgets.T
+    bandwidths = [each["bandwidth"] for each in found.budgets]
+    worth = [each["scheduled"] for each in found.budgets]
     np.testing.assert_allclose(bandwidths, [10, 20, 40, 80, 160])
     assert worth[2] == pytest.approx(found.freshness, rel=1e-12)
     assert (np.diff(worth) > 0).all()
@@ -457,30 +399,6 @@ def test_bad_rates(tmp_path, columns, rule):
     assert not (tmp_path / "plan").exists()
 
 
-# ---------------------------------------------------------------- compare
-
-
-def test_compare_against_a_direct_computation(log, rates):
-    found = compare(log).freshness
-    assert list(found.values()) == sorted(found.values())
-    pages = pq.read_table(rates[0]).to_pandas().query("n_crawls > 0")
-    rate, weight, now = pages.change_rate, pages.importance, pages.freshness_now
-    days = (pages.last_crawl - pages.first_crawl).dt.total_seconds() / DAY
-    bandwidth = sum(pages.n_crawls / days)
-    even, by_rate = bandwidth / rate.size, bandwidth * rate / rate.sum()
-    wanted = {
-        "the log": np.average(now, weights=weight),
-        "uniform": np.average(freshness.interval(rate, even), weights=weight),
-        "proportional": np.average(freshness.interval(rate, by_rate), weights=weight),
-        "optimal": optimal_interval(rate, weight, bandwidth).freshness,
-    }
-    assert found == pytest.approx(wanted, rel=1e-10)
-    few = compare(log, n_pages=40).freshness
-    assert few["the log"] != found["the log"], "of pages taken at random"
-    with pytest.raises(ValueError, match="n_pages must be a positive integer"):
-        compare(log, n_pages=0)
-
-
 # ---------------------------------------------------------------- backtest
 
 
@@ -501,7 +419,7 @@ def test_backtest_against_a_direct_computation(rows, log):
     early, late = by_page(rows, until=cut), by_page(rows, after=cut)
     flat = [crawl for page in early.values() for crawl in page]
     offsets = np.cumsum([0, *map(len, early.values())])
-    prior = host_prior.learn_prior(History(*zip(*flat, strict=True), offsets))
+    prior = PseudoObservations.learn(History(*zip(*flat, strict=True), offsets))
     together = root(flat)
     pseudo = [(prior.changed, True), (prior.unchanged, False)]
     rules = {
@@ -554,25 +472,18 @@ def test_the_learnt_prior_wins_where_rates_are_drawn_from_one(tmp_path):
     assert off < 0.1, "a mode is no mean, but not far from it"
 
 
-TOO_FEW = {
-    compare: "must hold a page that was crawled twice, and one that changed",
-    backtest: "must hold a page with intervals before and after 0.8 of its rows",
-}
-
-
 @pytest.mark.parametrize(
-    ("function", "crawls"),
+    "crawls",
     [
-        (compare, [("a", 0, True), ("b", 5, False)]),
-        (compare, [("a", day, False) for day in range(9)]),
-        (backtest, [("a", 0, True)]),
-        (backtest, [("a", 0, True), ("a", 1, True)]),
-        (backtest, [("a", 0, False), ("b", 1, True), ("b", 2, True)]),
+        [("a", 0, True)],
+        [("a", 0, True), ("a", 1, True)],
+        [("a", 0, False), ("b", 1, True), ("b", 2, True)],
     ],
 )
-def test_logs_that_hold_too_few_crawls(tmp_path, function, crawls):
-    with pytest.raises(ValueError, match=TOO_FEW[function]):
-        function(log_of(tmp_path / "log.parquet", in_days(crawls)))
+def test_logs_that_hold_too_few_crawls(tmp_path, crawls):
+    rule = "must hold a page with intervals before and after 0.8 of its rows"
+    with pytest.raises(ValueError, match=rule):
+        backtest(log_of(tmp_path / "log.parquet", in_days(crawls)))
 
 
 # ---------------------------------------------------------------- adaptive crawlers

@@ -8,7 +8,6 @@ import zlib
 import pytest
 
 import recrawl
-from recrawl import Source
 from recrawl.log import reading
 from tests.recrawl.crawl_logs import START, recorded, table, write
 
@@ -112,10 +111,8 @@ def test_a_value_of_several_lines_stays(tmp_path):
 
 
 def test_a_line_that_is_no_utf8_is_counted(tmp_path):
-    lines = [
-        f"x {20260101 + k}000000 http://h/{k % 2} text/html 200 D{k}\n".encode()
-        for k in range(9)
-    ]
+    line = "x {}000000 http://h/{} text/html 200 D{}\n"
+    lines = [line.format(20260101 + k, k % 2, k).encode() for k in range(9)]
     bad = b"x 20260301000000 http://h/\xe9 text/html 200 K\n"
     text = b" CDX N b a m s k\n" + b"".join([*lines[:4], bad, *lines[4:]])
     for path in (tmp_path / "log.cdx", tmp_path / "log.cdx.gz"):
@@ -125,26 +122,14 @@ def test_a_line_that_is_no_utf8_is_counted(tmp_path):
         assert f"{path.name} line 6: x 20260301" in told
 
 
-def test_a_column_that_may_be_the_status_is_told_of(tmp_path):
-    log = tmp_path / "log.csv"
-    log.write_text(
-        "url,time,changed,Status_Code\na,1700000000,0,200\na,1750000000,0,503\n"
-    )
-    found, message = recorded(recrawl.estimate, log, tmp_path / "a.parquet")
-    assert "do you mean --column status=Status_Code?" in message[0]
-    assert found.counts["rows"] == 2
-    named = Source(log, columns={"status": "status_code"})
-    found, message = recorded(recrawl.estimate, named, tmp_path / "b.parquet")
-    assert not any("do you mean" in text for text in message)
-    assert found.counts["rows"] == 1
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n", ""])
+@pytest.mark.parametrize(
+    ("end", "size"), [("\n", 5_000_000), ("\r\n", 101_000_000), ("", 5_000_000)]
+)
 @pytest.mark.parametrize("packed", ["", ".gz"])
-def test_a_line_that_is_too_long_loses_itself_alone(tmp_path, end, packed):
+def test_a_line_that_is_too_long_loses_itself_alone(tmp_path, end, packed, size):
     lines = TEXT.splitlines()
     place = len(lines) if not end else 7
-    lines.insert(place, f'"{"x" * 5_000_000}",2020-01-01,1')
+    lines.insert(place, f'"{"x" * size}",2020-01-01,1')
     path = write(tmp_path / f"log.csv{packed}", (end or "\n").join(lines) + end)
     rows, counts, told = crawls(path)
     assert (rows, counts) == (sorted(ROWS), {TOO_LONG: 1})
@@ -154,12 +139,10 @@ def test_a_line_that_is_too_long_loses_itself_alone(tmp_path, end, packed):
 def test_memory_is_bounded_where_lines_are_long(tmp_path):
     """A line of JSON that is one long text."""
     tracemalloc.start()
-    long = [
-        json.dumps({"url": "x" * n, "time": START}) for n in (30_000_000, 1_900_000)
-    ]
+    sizes = 30_000_000, 1_900_000
+    long = [json.dumps({"url": "x" * n, "time": START}) for n in sizes]
     short = [json.dumps({"url": "a", "time": START + k, "etag": "x"}) for k in range(3)]
-    path = tmp_path / "log.jsonl"
-    path.write_text("\n".join([*short[:2], *long, short[2]]))
+    path = write(tmp_path / "log.jsonl", "\n".join([*short[:2], *long, short[2]]))
     del long
     tracemalloc.reset_peak()
     rows, counts, _ = crawls(path)
@@ -169,22 +152,10 @@ def test_memory_is_bounded_where_lines_are_long(tmp_path):
     tracemalloc.stop()
 
 
-@pytest.mark.parametrize(
-    ("content", "rule"),
-    [
-        (
-            '"http://h/' + "\n" * 200_000,
-            "a value in quotes must end within 1,000 lines",
-        ),
-        ('"http://h/' + 'x""\n' * 2_000, "a value in quotes must end within 1,000 li"),
-        (
-            "x" * 101_000_000,
-            "a line must have at most 100,000,000 bytes, got more: b'x",
-        ),
-        ('"' + "x" * 101_000_000, "a line must have at most 100,000,000 bytes, got mo"),
-    ],
-)
-def test_what_has_no_end_is_refused_with_its_line(tmp_path, content, rule):
+@pytest.mark.parametrize("content", ["\n" * 200_000, 'x""\n' * 2_000])
+def test_a_value_that_has_no_end_is_refused_with_its_line(tmp_path, content):
+    content = f'"http://h/{content}'
+    rule = "a value in quotes must end within 1,000 lines"
     text = gzip.compress(f"{TEXT}{content}\n{ROW}".encode(), compresslevel=1)
     (tmp_path / "log.csv.gz").write_bytes(text)
     with pytest.raises(ValueError, match=f"log.csv.gz line 42: {rule}"):
@@ -221,7 +192,4 @@ def test_deep_json_is_counted_wherever_it_stands(tmp_path):
     lines = [deep[0], good[0], *deep, good[1]]
     rows, counts, _ = crawls(write(tmp_path / "log.jsonl", "\n".join(lines)))
     assert rows == [("a", START, False), ("a", START + 9, False)]
-    assert counts == {
-        "that are no JSON": 2,
-        "without a url": 1,
-    }
+    assert counts == {"that are no JSON": 2, "without a url": 1}

@@ -68,18 +68,17 @@ def patched(client, module, name, change, **options):
         client.run(patch, lambda _, old=before[worker]: old, workers=[worker])
 
 
-def dying(marker):
-    """Make a function kill its process when it is first called on any worker."""
+def killing(marker, number=None):
+    """Make a function kill a process, by default its own, when it is first called."""
 
     def change(function):
-        def die_once(*arguments, **options):
-            try:
+        def kill_once(*arguments, **options):
+            with contextlib.suppress(FileExistsError):
                 os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
-            except FileExistsError:
-                return function(*arguments, **options)
-            return os.kill(os.getpid(), 9)
+                os.kill(number or os.getpid(), signal.SIGKILL)
+            return function(*arguments, **options)
 
-        return die_once
+        return kill_once
 
     return change
 
@@ -191,7 +190,7 @@ def test_a_worker_killed_while_it_estimates_loses_nothing(
     expected = estimated(log, tmp_path / "local.parquet")
     output, address = tmp_path / "out/dask.parquet", client.scheduler.address
     before = client.nthreads().keys()
-    with patched(client, module, name, dying(str(tmp_path / "died"))):
+    with patched(client, module, name, killing(str(tmp_path / "died"))):
         assert estimated(log, output, dask=address) == expected
     assert (tmp_path / "died").exists()
     client.wait_for_workers(2, timeout=60)
@@ -214,7 +213,7 @@ def test_a_task_that_kills_worker_after_worker(client, tmp_path):
     before = client.run_on_scheduler(allow, 0)
     try:
         with (
-            patched(client, READING, "grouped", dying(str(tmp_path / "died"))),
+            patched(client, READING, "grouped", killing(str(tmp_path / "died"))),
             pytest.raises(
                 RuntimeError, match=r"grouping was .* lost worker .* --memory"
             ),
@@ -267,19 +266,6 @@ def processes(tmp_path):
             yield started[0].pid, client
 
 
-def killing(number):
-    """Make a function kill a process first."""
-
-    def change(function):
-        def kill(*arguments, **options):
-            os.kill(number, signal.SIGKILL)
-            return function(*arguments, **options)
-
-        return kill
-
-    return change
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "name"), [(CLUSTER, "insert"), (READING, "grouped"), (CLUSTER, "_saved")]
@@ -301,7 +287,7 @@ def test_a_scheduler_that_goes_away(
         found = importlib.import_module(module)
         setattr(found, name, change(getattr(found, name)))
 
-    client.run(patch, killing(number))
+    client.run(patch, killing(str(tmp_path / "killed"), number))
     client.close()
     assert cli.main([*command, "--dask", address]) == 2
     err = capfd.readouterr().err

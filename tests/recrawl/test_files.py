@@ -148,28 +148,25 @@ def test_folder_of_a_killed_run_is_removed_by_the_next(tmp_path, monkeypatch):
             sys.stdin.read()
     """
     (tmp_path / "recrawl-notes").mkdir()  # not ours
-    runs, names = [], ["recrawl-notes"]
-    try:
-        for _ in range(2):
-            run = subprocess.Popen(
-                [sys.executable, "-c", code],
-                env=os.environ | {"TMPDIR": str(tmp_path)},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
+    command, names = [sys.executable, "-c", code], ["recrawl-notes"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    env = os.environ | {"TMPDIR": str(tmp_path)}
+    with (
+        subprocess.Popen(command, env=env, **pipes) as living,
+        subprocess.Popen(command, env=env, **pipes) as killed,
+    ):
+        try:
+            names += [run.stdout.readline().strip() for run in (living, killed)]
+            killed.kill()
+            killed.wait()
+            assert sorted(os.listdir(tmp_path)) == sorted(names), (
+                "it could not clear up"
             )
-            runs.append(run)
-            names.append(run.stdout.readline().strip())
-        assert sorted(os.listdir(tmp_path)) == sorted(names), "the first lives"
-        runs[1].kill()
-        runs[1].wait()
-        assert sorted(os.listdir(tmp_path)) == sorted(names), "it could not clear up"
-        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-        with temporary_folder() as folder:
-            assert sorted(os.listdir(tmp_path)) == sorted([*names[:2], folder.name])
-        runs[0].communicate()
-        assert os.listdir(tmp_path) == names[:1]
-    finally:
-        for run in runs:
-            with run:
-                run.kill()
+            monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+            with temporary_folder() as folder:
+                left = sorted([*names[:2], folder.name])
+                assert sorted(os.listdir(tmp_path)) == left
+            living.communicate()
+            assert os.listdir(tmp_path) == names[:1]
+        finally:
+            living.kill()

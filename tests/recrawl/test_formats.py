@@ -54,8 +54,6 @@ def at(text):
 
 
 NOON = at("10-01T06:12:08")
-
-
 NUTCH = json.loads((SAMPLES / "nutch.jsonl").read_text().splitlines()[2])
 
 
@@ -113,15 +111,9 @@ def test_segment_with_links_and_a_page_text(rows, tmp_path):
     assert "user.timezone=UTC" in found[3][3]
 
 
-STORM = {
-    "url": WWW,
-    "status": "FETCHED",
-    "metadata": {},
-    "nextFetchDate": "2026-10-02T06:12:08.000Z",
-}
-
-
-CODE_200 = {"fetch%2EstatusCode": ["200"]}
+STORM = {"url": WWW, "status": "FETCHED", "metadata": {},
+         "nextFetchDate": "2026-10-02T06:12:08.000Z"}  # fmt: skip
+CODE_200, CODE_304 = ({"fetch%2EstatusCode": [code]} for code in ("200", "304"))
 NO_TIME = "without lastProcessedDate, and nextFetchDate with its interval"
 
 
@@ -130,10 +122,7 @@ NO_TIME = "without lastProcessedDate, and nextFetchDate with its interval"
     [
         ({}, (NOON, None, NO_DATE)),
         # fetchInterval in minutes
-        (
-            {"metadata": {"fetchInterval": ["1440"], "fetch%2EstatusCode": ["304"]}},
-            (NOON, 304, NO_DATE),
-        ),
+        ({"metadata": {"fetchInterval": ["1440"], **CODE_304}}, (NOON, 304, NO_DATE)),
         ({"status": "FETCH_ERROR"}, (at("10-02T04:12:08"), None, FAILED)),
         ({"status": "ERROR"}, (NOON, 404, None)),
         ({"status": "REDIRECTION", "metadata": CODE_200}, (NOON, 302, None)),

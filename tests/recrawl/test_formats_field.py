@@ -43,9 +43,12 @@ def cdx(day, status=200, digest=A, mime="text/html", key="org,example)/page"):
     return f"{key} 202608{day:02}000000 {PAGE} {mime} {status} {digest} {rest}"
 
 
+def three_cdx(*middle, legend=LEGEND):
+    return legend + lines(cdx(1), *middle, cdx(3, digest=B))
+
+
 def cdx_revisit(status, digest=A, legend=LEGEND):
-    revisit = cdx(2, status, digest, "warc/revisit")
-    return legend + lines(cdx(1), revisit, cdx(3, digest=B))
+    return three_cdx(cdx(2, status, digest, "warc/revisit"), legend=legend)
 
 
 def cdxj(*captures, stamp="000000"):
@@ -83,33 +86,47 @@ def crawl_log(*middles, json_of="{}"):
     )
 
 
+def three_lines(note, value=A):
+    """A crawl.log whose second line has a note."""
+    return crawl_log((1, "- -", A, "-"), (2, "- -", value, note), (3, "- -", B, "-"))
+
+
+def segment(*fetches):
+    """A dump of a segment of Nutch, from day, signature and why the body was cut."""
+    said = "http.content.truncated"
+    return lines(*(
+        f"Recno:: {k}\nURL:: {PAGE}\n\nCrawlDatum::\nStatus: 33 (fetch_success)\n"
+        f"Fetch time: 2026-08-0{k} 00:00:00 UTC\nSignature: {signature}\n\nContent::\n"
+        f"metadata: {cut and f'{said}=true {said}.reason={cut}'}\n"
+        for k, signature, cut in fetches
+    ))  # fmt: skip
+
+
 def truncated(kind):
     """The second of four fetches of a page is cut off, in each format that says so."""
-    days = (1, A), (2, C), (3, A), (4, B)
-    notes = {"length": "lenTrunc", "time": "timeTrunc,3t"}.get(kind, "headerTrunc")
-    header = {"WARC_Truncated": kind}
-    cut = [{"truncated": kind} if value == C else {} for _, value in days]
+    whole = (1, A, None), (3, A, None), (4, B, None)
+    days = sorted([*whole, (2, C, kind)])
+    note = {"length": "lenTrunc", "time": "timeTrunc,3t"}.get(kind, "headerTrunc")
+    cut = [(day, {"digest": d} | ({"truncated": c} if c else {})) for day, d, c in days]
     return {
         "warc": [
-            record("response", k, k, **digest(value), **(header if value == C else {}))
-            for k, value in days
+            record(
+                "response", k, k, **digest(d), **({"WARC_Truncated": c} if c else {})
+            )
+            for k, d, c in days
         ],
-        "cdxj": cdxj(
-            *((k, {"digest": d} | more) for (k, d), more in zip(days, cut, strict=True))
-        ),
+        "cdxj": cdxj(*cut),
         "commoncrawl": "".join(
-            json.dumps(json.loads(answer(*fetch)) | more) + "\n"
-            for fetch, more in zip(days, cut, strict=True)
+            json.dumps(json.loads(answer(k, A)) | more) + "\n" for k, more in cut
         ),
         "crawl-log": crawl_log(
-            *((k, "- -", d, notes if d == C else "-") for k, d in days)
+            *((k, "- -", d, note if c else "-") for k, d, c in days)
         ),
+        "readseg": segment(*((k, d, c or "") for k, d, c in days)),
     }
 
 
 WHOLE = [(PAGE, 1, "false"), (PAGE, 3, "false"), (PAGE, 4, "true")]
-
-
 MIMES = ["text/html -", " -", "text/html; charset=utf-8 #004"]
 
 
@@ -155,6 +172,13 @@ def warc(second, *more):
             record("response", 3, 9, **digest(B))]  # fmt: skip
 
 
+GET = record("response", 2, 2, **digest(A))
+
+
+def another(**headers):
+    return record("response", 2, 4, **digest(C), **headers)
+
+
 def warc_revisit(profile, value=A):
     headers = digest(value) if value else {}
     profile = f"http://netpreserve.org/warc/1.0/revisit/{profile}"
@@ -180,7 +204,7 @@ FETCHES = {
     # a revisit is a good fetch, whatever its status column holds
     **{f"cdx-revisit-{s}": (cdx_revisit(s), UNCHANGED) for s in ("0", "-1", "-", 200)},
     "cdx-revisit-404": (cdx_revisit(404), ENDS),
-    "cdx-failed-0": (LEGEND + lines(cdx(1), cdx(2, 0), cdx(3, digest=B)), ENDS),
+    "cdx-failed-0": (three_cdx(cdx(2, 0)), ENDS),
     "cdx-revisit-no-digest": (cdx_revisit("-", "-"), UNCHANGED),
     "cdx-revisit-of-nothing": (cdx_revisit("-", NOTHING), UNCHANGED),
     "cdx-revisit-changed": (cdx_revisit(0, C), CHANGED),
@@ -194,15 +218,13 @@ FETCHES = {
         ]
     },
     "crawl-log-not-modified": (
-        crawl_log((1, "- -", A, "-"), (2, "- -", NOTHING, "warcRevisit:notModified"),
-                  (3, "- -", B, "-")),
-        UNCHANGED,
+        three_lines("warcRevisit:notModified", NOTHING), UNCHANGED
     ),
     # files that were joined: each part has its own names
     "cdx-two-legends": (
-        LEGEND + lines(cdx(1), " CDX N b a m s c k",
-                       f"org,example)/page 20260802000000 {PAGE} text/html 200 {C} {A}",
-                       LEGEND.rstrip(), cdx(3, digest=B)),
+        three_cdx(" CDX N b a m s c k",
+                  f"org,example)/page 20260802000000 {PAGE} text/html 200 {C} {A}",
+                  LEGEND.rstrip()),
         UNCHANGED,
     ),
     # a status by another name, whose page is an error
@@ -236,7 +258,7 @@ FETCHES = {
         UNCHANGED,
     ),
     # a part of a page, and what is none
-    "cdx-206": (LEGEND + lines(cdx(1), cdx(2, 206, C), cdx(3, digest=B)), ENDS),
+    "cdx-206": (three_cdx(cdx(2, 206, C)), ENDS),
     "warc-206": (
         warc(record("response", 2, 2, http="HTTP/1.1 206 Part", **digest(C))), ENDS
     ),
@@ -246,11 +268,7 @@ FETCHES = {
                 for k, s, d in ((1, 200, A), (2, 206, C), (3, 200, B)))),
         ENDS,
     ),
-    "crawl-log-abort": (
-        crawl_log((1, "- -", A, "-"), (2, "- -", C, "midFetchAbort"),
-                  (3, "- -", B, "-")),
-        ENDS,
-    ),
+    "crawl-log-abort": (three_lines("midFetchAbort", C), ENDS),
     **{
         f"cdxj-truncated-{word}": (
             cdxj((1, {"digest": A}), (2, {"digest": A, "truncated": word}),
@@ -259,6 +277,18 @@ FETCHES = {
         )
         for word in (False, None, "None", "null", "no", "0")
     },
+    # a revisit stands for a whole body; parts of one length are compared
+    "warc-truncated-revisit": (
+        warc(record("revisit", 2, 2, **digest(A), WARC_Truncated="length")), UNCHANGED
+    ),
+    "warc-truncated-all": (
+        [record("response", k, k, **digest(value), WARC_Truncated="length")
+         for k, value in enumerate([A, A, B], 1)],
+        UNCHANGED,
+    ),
+    "readseg-truncated-all": (
+        segment(*((k, d, "length") for k, d in enumerate([A, A, B], 1))), UNCHANGED
+    ),
     "warc-truncated-false": (
         warc(record("response", 2, 2, WARC_Truncated="False", **digest(A))), UNCHANGED
     ),
@@ -267,17 +297,14 @@ FETCHES = {
     "cdxj-key": (with_post(key="org,example)/page?__wb_method=post&q=1"), UNCHANGED),
     "cdxj-head": (with_post(method="HEAD"), UNCHANGED),
     "cdx-key": (
-        LEGEND + lines(
-            cdx(1), cdx(2), cdx(2, digest=C, key="org,example)/page?__wb_method=POST"),
-            cdx(3, digest=B)),
+        three_cdx(cdx(2), cdx(2, 200, C, key="org,example)/page?__wb_method=POST")),
         UNCHANGED,
     ),
     "warc-post-request-first": (warc_post("request", "response"), UNCHANGED),
     "warc-post-request-last": (warc_post("response", "request"), UNCHANGED),
     "warc-head": (warc_post("response", "request", "HEAD"), UNCHANGED),
     "crawl-log-post": (
-        crawl_log((1, "- -", A, "-"), (2, "- -", A, "-"), (3, "- -", B, "-"))
-        + crawl_log((2, "- -", C, "-"), json_of='{"method":"POST"}'),
+        three_lines("-") + crawl_log((2, "- -", C, "-"), json_of='{"method":"POST"}'),
         UNCHANGED,
     ),
     # fields are recognised, not counted
@@ -295,11 +322,7 @@ FETCHES = {
         UNCHANGED,
     ),
     # dates that cannot be, and one bad item
-    "cdx-year-0": (
-        LEGEND + lines(cdx(1), cdx(2).replace("20260802", "00000000"),
-                       cdx(3, digest=B)),
-        ENDS,
-    ),
+    "cdx-year-0": (three_cdx(cdx(2).replace("20260802", "00000000")), ENDS),
     **{
         f"warc-length-{size}": (
             warc(record("response", 2, 2, size=size, **digest(A))), UNCHANGED
@@ -308,32 +331,21 @@ FETCHES = {
     },
     **{
         f"warc-length-{size}": (
-            warc(record("response", 2, 2, **digest(A)),
-                 re.sub(rb"(Content-Length: ).*", rb"\g<1>" + size.encode(),
-                        record("response", 2, 4, **digest(C)))),
+            warc(GET, re.sub(rb"(Content-Length: ).*", rb"\g<1>" + size.encode(),
+                             another())),
             UNCHANGED,
         )
         for size in ("1" * 19, "1" * 20, "1" * 5000, "-5", "1e9", "9" * 15)
     },
-    "warc-long-line": (
-        warc(record("response", 2, 2, **digest(A)),
-             record("response", 2, 4, X="x" * 70_000, **digest(C))),
-        UNCHANGED,
-    ),
-    "warc-many-lines": (
-        warc(record("response", 2, 2, **digest(A)),
-             record("response", 2, 4, X="x\r\na: b" * 20_000, **digest(C))),
-        UNCHANGED,
-    ),
-    "warc-date": (
-        warc(record("response", 2, 2, **digest(A)).replace(b"2026-08", b"0000-00")),
-        ENDS,
-    ),
+    "warc-long-line": (warc(GET, another(X="x" * 70_000)), UNCHANGED),
+    "warc-many-lines": (warc(GET, another(X="x\r\na: b" * 20_000)), UNCHANGED),
+    "warc-date": (warc(GET.replace(b"2026-08", b"0000-00")), ENDS),
 }  # fmt: skip
 
 
 def put(path, content):
     """Write a text, or the records of a WARC file, packed one by one or plain."""
+    path.parent.mkdir(exist_ok=True)
     if isinstance(content, str):
         path.write_text(content, newline="")
     else:
@@ -348,6 +360,14 @@ def converted(path, folder, **options):
     recorded(recrawl.convert, Source(path, **options), output, force=True)
     with open(output, newline="") as file:
         return [row for row in csv.DictReader(file) if row["changed"]]
+
+
+def counts(path, folder, **options):
+    """What became of the rows of a log."""
+    (_, found), _ = recorded(
+        recrawl.convert, path, folder / "rows.csv", force=True, **options
+    )
+    return dict(found)
 
 
 def short(rows):
@@ -368,46 +388,12 @@ def test_fetches(tmp_path, name):
 
 
 @pytest.mark.parametrize("kind", ["disconnect", "time", "unspecified", "length"])
-@pytest.mark.parametrize("name", ["warc", "cdxj", "commoncrawl", "crawl-log"])
+@pytest.mark.parametrize(
+    "name", ["warc", "cdxj", "commoncrawl", "crawl-log", "readseg"]
+)
 def test_the_digest_of_a_part_is_not_that_of_the_page(tmp_path, name, kind):
     path = put(tmp_path / "log", truncated(kind)[name])
     assert short(converted(path, tmp_path)) == WHOLE
-
-
-def segment(*fetches):
-    """A dump of a segment of Nutch, from day, signature and why the body was cut."""
-    return lines(*(
-        f"Recno:: {k}\nURL:: {PAGE}\n\nCrawlDatum::\nStatus: 33 (fetch_success)\n"
-        f"Fetch time: 2026-08-0{k} 00:00:00 UTC\nSignature: {signature}\n\nContent::\n"
-        f"metadata: {cut and f'{TRUNCATED}=true {TRUNCATED}.reason={cut}'}\n"
-        for k, signature, cut in fetches
-    ))  # fmt: skip
-
-
-TRUNCATED = "http.content.truncated"
-
-
-@pytest.mark.parametrize("kind", ["length", "disconnect", "time"])
-def test_a_segment_of_nutch_says_what_is_cut(tmp_path, kind):
-    """A body cut at a length is compared with its like only."""
-    text = segment((1, A, ""), (2, C, kind), (3, A, ""), (4, B, ""))
-    assert short(converted(put(tmp_path / "dump", text), tmp_path)) == WHOLE
-    text = segment((1, A, kind), (2, A, kind), (3, B, kind))
-    if kind == "length":
-        assert short(converted(put(tmp_path / "dump", text), tmp_path)) == UNCHANGED
-
-
-def test_a_revisit_stands_for_a_whole_body(tmp_path):
-    revisit = record("revisit", 2, 2, **digest(A), WARC_Truncated="length")
-    assert short(converted(put(tmp_path / "log", warc(revisit)), tmp_path)) == UNCHANGED
-
-
-def test_bodies_cut_at_a_length_are_compared_with_each_other(tmp_path):
-    records = [
-        record("response", k, k, **digest(value), WARC_Truncated="length")
-        for k, value in enumerate([A, A, B], 1)
-    ]
-    assert short(converted(put(tmp_path / "log", records), tmp_path)) == UNCHANGED
 
 
 def test_a_table_of_common_crawl_says_what_is_cut(tmp_path):
@@ -424,56 +410,41 @@ def test_a_table_of_common_crawl_says_what_is_cut(tmp_path):
     assert short(converted(tmp_path / "part.parquet", tmp_path)) == WHOLE
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        storm("signatureChangeDate", "lastProcessedDate", "fetchInterval",
-              "fetch%2EstatusCode"),
-        storm("signaturechangedate", "lastprocesseddate", "fetchinterval",
-              "fetch%2Estatuscode"),
-        storm("SignatureChangeDate", "LASTPROCESSEDDATE", "fetchInterval",
-              "fetch%2estatuscode", last="2026-08-03 00:00:00"),
-        frontier("signatureChangeDate", "lastProcessedDate", "fetch.statusCode"),
-        frontier("signaturechangedate", "lastprocesseddate", "fetch.statuscode"),
-        # texts in place of lists, and lists in place of objects
-        re.sub(r'\[("[^"]*")\]', r"\1",
-               storm("signatureChangeDate", "lastProcessedDate", "fetchInterval")),
-        re.sub(r'\{"values": (\[[^]]*\])\}', r"\1",
-               frontier("signatureChangeDate", "lastProcessedDate")),
-    ],
-)  # fmt: skip
-def test_keys_in_any_case(tmp_path, content):
-    row = "08-02 00:00", "08-03 00:00", "false"
-    assert spans(converted(put(tmp_path / "log", content), tmp_path)) == [row]
-
-
 DUMPS = [
     storm("signatureChangeDate", "lastProcessedDate", "fetchInterval",
           "fetch%2EstatusCode"),
     frontier("signatureChangeDate", "lastProcessedDate", "fetch.statusCode"),
 ]  # fmt: skip
+DATES = "Mon, 03 Aug 2026 00:00:00 UTC", "2026-08-03T02:00:00+02:00[Europe/Berlin]"
 
 
-@pytest.mark.parametrize("dump", DUMPS)
 @pytest.mark.parametrize(
-    "date",
-    ["Mon, 03 Aug 2026 00:00:00 UTC", "2026-08-03T02:00:00+02:00[Europe/Berlin]"],
-)
-def test_values_keep_their_case(tmp_path, dump, date):
-    path = put(tmp_path / "log", dump.replace("2026-08-03T00:00:00Z", date))
+    "content",
+    [
+        *DUMPS,
+        # keys in any case, whose values keep theirs
+        storm("signaturechangedate", "lastprocesseddate", "fetchinterval",
+              "fetch%2Estatuscode"),
+        storm("SignatureChangeDate", "LASTPROCESSEDDATE", "fetchInterval",
+              "fetch%2estatuscode", last="2026-08-03 00:00:00"),
+        frontier("signaturechangedate", "lastprocesseddate", "fetch.statuscode"),
+        *(dump.replace("2026-08-03T00:00:00Z", d) for dump in DUMPS for d in DATES),
+        # texts in place of lists, and lists in place of objects
+        re.sub(r'\[("[^"]*")\]', r"\1", DUMPS[0]),
+        re.sub(r'\{"values": (\[[^]]*\])\}', r"\1", DUMPS[1]),
+    ],
+)  # fmt: skip
+def test_keys_and_values_of_metadata(tmp_path, content):
     row = "08-02 00:00", "08-03 00:00", "false"
-    assert spans(converted(path, tmp_path)) == [row]
+    assert spans(converted(put(tmp_path / "log", content), tmp_path)) == [row]
 
 
 @pytest.mark.parametrize("dump", DUMPS)
 def test_a_date_that_cannot_be_read_is_not_replaced(tmp_path, dump):
-    late, soon = (
-        dump.replace("2026-08-03T", "late"),
-        dump.replace("2026-08-02T", "soon"),
-    )
+    late = dump.replace("2026-08-03T", "late")
+    soon = dump.replace("2026-08-02T", "soon")
     path = put(tmp_path / "log", late + soon + dump)
-    (_, counts), _ = recorded(recrawl.convert, path, tmp_path / "rows.csv")
-    assert dict(counts) == {
+    assert counts(path, tmp_path) == {
         "rows": 1,
         "whose lastProcessedDate cannot be read": 1,
         "whose signatureChangeDate cannot be read": 1,
@@ -486,32 +457,26 @@ WORDS = ["NA", "NULL", r"\N", "nan", "None", "-", "null", "<NA>", "N/A", "NaN",
          "{}"]  # fmt: skip
 
 
-@pytest.mark.parametrize("word", ["false", 'W/""', '""', '"null"', "md5:None", []])
-@pytest.mark.parametrize("name", ["digest", "etag"])
-def test_what_stands_around_nothing_is_no_content(tmp_path, word, name):
-    rows = [
-        json.dumps({"url": PAGE, "time": f"2026-08-0{day}", name: value})
-        for day, value in ((1, "aa"), (2, word), (3, "aa"))
-    ]
-    path = put(tmp_path / "log.jsonl", lines(*rows))
-    assert short(converted(path, tmp_path)) == [(PAGE, 1, "false"), (PAGE, 3, "false")]
+AROUND = ["false", 'W/""', '""', '"null"', "md5:None", []]
 
 
-@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("word", [*WORDS, *AROUND])
 @pytest.mark.parametrize("name", ["digest", "etag", "sha1"])
 def test_words_for_nothing_are_no_content(tmp_path, word, name):
-    values = {1: "aa", 2: word, 3: "aa"}
+    """In JSON what stands around nothing is none either."""
+    values = ["aa", word, "aa"]
     if name == "sha1":
-        name, values = "digest", {day: f"sha1:{value}" for day, value in values.items()}
-    rows = [f"{PAGE},2026-08-0{day},{value}" for day, value in values.items()]
-    path = put(tmp_path / "log.csv", lines(f"url,time,{name}", *rows))
-    assert short(converted(path, tmp_path)) == [(PAGE, 1, "false"), (PAGE, 3, "false")]
-    rows = [
-        json.dumps({"url": PAGE, "time": f"2026-08-0{day}", name: value})
-        for day, value in values.items()
-    ]
-    path = put(tmp_path / "log.jsonl", lines(*rows))
-    assert short(converted(path, tmp_path)) == [(PAGE, 1, "false"), (PAGE, 3, "false")]
+        name = "digest"
+        values = values if word in AROUND else [f"sha1:{value}" for value in values]
+    rows = [(PAGE, f"2026-08-0{day}", value) for day, value in enumerate(values, 1)]
+    names = "url", "time", name
+    keyed = (json.dumps(dict(zip(names, row, strict=True))) for row in rows)
+    texts = {"jsonl": lines(*keyed)}
+    if word not in AROUND:
+        texts["csv"] = table(rows, names)
+    for suffix, text in texts.items():
+        path = put(tmp_path / f"log.{suffix}", text)
+        assert short(converted(path, tmp_path)) == [(PAGE, k, "false") for k in (1, 3)]
 
 
 @pytest.mark.parametrize("word", WORDS)
@@ -523,8 +488,7 @@ def test_words_for_nothing_are_empty_cells(tmp_path, word):
         f"url,time,{names}", f"{PAGE},2026-08-01{f',{word}' * 6}",
         f"{PAGE},2026-08-02,{cells}", f"{word},2026-08-02,{cells}",
     ))  # fmt: skip
-    (_, counts), _ = recorded(recrawl.convert, path, tmp_path / "rows.csv")
-    assert dict(counts) == {"rows": 2, "without a url": 1}
+    assert counts(path, tmp_path) == {"rows": 2, "without a url": 1}
 
 
 @pytest.mark.parametrize(
@@ -546,43 +510,38 @@ def test_words_for_nothing_are_empty_cells(tmp_path, word):
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
 def test_a_column_that_is_nearly_ours_is_taken_or_named(tmp_path, name, other, suffix):
     path = tmp_path / f"log.{suffix}"
-    rows = [("a", "2026-08-01", "200", "x"), ("a", "2026-08-02", "200", "x")]
+    rows = [("a", f"2026-08-0{day}", "200", "x") for day in (1, 2)]
     names = ["url", "time", name, "digest" if name == "E-Tag" else "etag"]
     if suffix == "csv":
         path.write_text(table(rows, names))
     elif suffix == "jsonl":
-        path.write_text(
-            lines(*(json.dumps(dict(zip(names, r, strict=True))) for r in rows))
-        )
+        keyed = (json.dumps(dict(zip(names, row, strict=True))) for row in rows)
+        path.write_text(lines(*keyed))
     else:
         parquet(path, **dict(zip(names, zip(*rows, strict=True), strict=True)))
     _, told = recorded(recrawl.convert, path, tmp_path / "rows.csv")
     hints = [text for text in told if "do you mean" in text]
-    if other is None:
-        assert not hints
-    else:
-        (hint,) = hints
-        assert f"--column {other}={shlex.quote(name)}?" in hint
+    assert len(hints) == (other is not None)
+    assert all(f"--column {other}={shlex.quote(name)}?" in hint for hint in hints)
+    if other == "status":
+        named = Source(path, columns={"status": name.lower()})
+        _, told = recorded(recrawl.convert, named, tmp_path / "named.csv")
+        assert not any("do you mean" in text for text in told)
 
 
 def test_a_status_inside_of_an_object_is_named_and_can_be_taken(tmp_path):
-    rows = [
-        json.dumps({"url": "a", "time": f"2026-08-0{day}", "changed": 0,
-                    "crawl": {"httpStatusCode": status}})
-        for day, status in ((1, 200), (2, 500))
-    ]  # fmt: skip
+    row = '{"url": "a", "time": "2026-08-0%d", "changed": 0, "crawl": {%s}}'
+    rows = (row % (k, f'"httpStatusCode": {s}') for k, s in ((1, 200), (2, 500)))
     path = put(tmp_path / "log.jsonl", lines(*rows))
     _, told = recorded(recrawl.convert, path, tmp_path / "rows.csv")
     assert "--column status=crawl.httpStatusCode?" in "".join(told)
     source = Source(path, columns={"status": "crawl.httpStatusCode"})
-    (_, counts), _ = recorded(recrawl.convert, source, tmp_path / "rows2.csv")
-    assert dict(counts) == {"rows": 1, "of failed fetches": 1}
+    assert counts(source, tmp_path) == {"rows": 1, "of failed fetches": 1}
 
 
 def test_a_column_of_truncated_bodies_is_named(tmp_path):
-    path = put(
-        tmp_path / "log.csv", "url,time,digest,content_truncated\na,2026-08-01,x,\n"
-    )
+    text = "url,time,digest,content_truncated\na,2026-08-01,x,\n"
+    path = put(tmp_path / "log.csv", text)
     with pytest.warns(recrawl.ColumnsWarning, match="leave such rows out"):
         recrawl.read_crawl_log(path)
 
@@ -595,10 +554,8 @@ def test_keys_that_are_not_ours_cost_no_memory(tmp_path):
     text = lines(*(json.dumps(row) for row in [wide | rows[0], *rows[1:]]))
     deep = '{"url": ' + "[" * 900_000
     path = put(tmp_path / "log.jsonl", lines(text + deep))
-    (_, counts), _ = recorded(
-        recrawl.convert, path, tmp_path / "rows.csv", memory="200MB"
-    )
-    assert dict(counts) == {"rows": 5_000, "that are no JSON": 1}
+    found = counts(path, tmp_path, memory="200MB")
+    assert found == {"rows": 5_000, "that are no JSON": 1}
 
 
 @pytest.mark.parametrize("url", [["https://a.org/"], {"href": "https://a.org/"}])
@@ -624,20 +581,15 @@ def test_a_row_without_a_time_names_no_columns(tmp_path, time, names):
     else:
         rows = [f"{row}," for row in rows]
     path = put(tmp_path / "log.csv", lines(names, *rows))
-    (_, counts), _ = recorded(recrawl.convert, path, tmp_path / "rows.csv")
-    assert dict(counts) == {"rows": 2, "whose time cannot be read": 1}
+    assert counts(path, tmp_path) == {"rows": 2, "whose time cannot be read": 1}
 
 
-@pytest.mark.parametrize(
-    "again", ["URL,time,Last-Modified,etag", '\ufeff"url","time",last_modified,etag']
-)
-def test_names_of_columns_are_repeated_in_any_form(tmp_path, again):
-    text = lines("url,time,last_modified,etag", "a,2026-08-01,,x", again,
-                 "a,2026-08-02,,x")  # fmt: skip
-    (_, counts), _ = recorded(
-        recrawl.convert, put(tmp_path / "log.csv", text), tmp_path / "rows.csv"
-    )
-    assert dict(counts) == {"rows": 2, "that repeat the names of columns": 1}
+def test_names_of_columns_are_repeated_in_any_form(tmp_path):
+    names = "url,time,last_modified,etag"
+    again = "URL,time,Last-Modified,etag", '\ufeff"url","time",last_modified,etag'
+    text = lines(names, "a,2026-08-01,,x", *again, "a,2026-08-02,,x")
+    expected = {"rows": 2, "that repeat the names of columns": 2}
+    assert counts(put(tmp_path / "log.csv", text), tmp_path) == expected
 
 
 @pytest.mark.parametrize(
@@ -654,10 +606,7 @@ def test_rows_behind_the_names_of_other_columns_are_left_out(tmp_path, columns):
         names, first, columns, f"{PAGE},2026-08-02,x,a", f"{PAGE},2026-08-03,x,a",
         "\ufeff" + names, f"{PAGE},2026-08-04,a,x",
     )  # fmt: skip
-    (_, counts), _ = recorded(
-        recrawl.convert, put(tmp_path / "log.csv", text), tmp_path / "rows.csv"
-    )
-    assert dict(counts) == {
+    assert counts(put(tmp_path / "log.csv", text), tmp_path) == {
         "rows": 2,
         "that name other columns": 1,
         "that repeat the names of columns": 1,
@@ -667,19 +616,15 @@ def test_rows_behind_the_names_of_other_columns_are_left_out(tmp_path, columns):
 
 def test_texts_of_parquet_without_the_mark_of_text(tmp_path):
     """A digest may be bytes; a URL that is no UTF-8 is left out."""
-    urls = [
-        b"https://www.example.org/it's\\",
-        "https://www.example.org/n\u00e4h".encode(),
-    ]
-    path = tmp_path / "log.parquet"
-    digests = [b"\xff\x00", b"\xfe\x00"]
-    parquet(path, url=[*urls, *urls, b"\xff"],
-            time=[b"2026-08-01"] * 2 + [b"2026-08-02"] * 3,
-            digest=[*digests, digests[0], digests[0], b"a"])  # fmt: skip
-    found = short(converted(path, tmp_path))
-    it, near = (url.decode() for url in urls)
-    assert found == [(it, 1, "false"), (it, 2, "false"), (near, 1, "false"),
-                     (near, 2, "true")]  # fmt: skip
+    it, near = f"{WWW}it's\\", f"{WWW}n\u00e4h"
+    path = parquet(
+        tmp_path / "log.parquet",
+        url=[*[it.encode(), near.encode()] * 2, b"\xff"],
+        time=[b"2026-08-01"] * 2 + [b"2026-08-02"] * 3,
+        digest=[b"\xff\x00", b"\xfe\x00", b"\xff\x00", b"\xff\x00", b"a"],
+    )
+    bits = (it, 1, "false"), (it, 2, "false"), (near, 1, "false"), (near, 2, "true")
+    assert short(converted(path, tmp_path)) == [*bits]
 
 
 def test_rates_whose_urls_are_bytes_are_refused(tmp_path):
@@ -689,8 +634,6 @@ def test_rates_whose_urls_are_bytes_are_refused(tmp_path):
 
 
 NO_CAPTURES = '{"message": "No Captures found for: www.example.org/page"}\n'
-
-
 PAGES = (1, "text/html", "200", A), (3, "text/html", "200", B)
 ANSWERS = [
     (format, answer(1, A), other, answer(3, B))
@@ -704,11 +647,9 @@ ANSWERS = [
     [*ANSWERS, ("auto", wayback(PAGES[0]), "[]\n", wayback(PAGES[1]))],
 )
 def test_an_answer_without_captures_is_one(tmp_path, format, first, other, last):
-    folder = tmp_path / "answers"
-    folder.mkdir()
     for k, text in enumerate([first, other, last]):
-        put(folder / f"{k}.json", text)
-    assert short(converted(folder, tmp_path, format=format)) == ENDS
+        put(tmp_path / "answers" / f"{k}.json", text)
+    assert short(converted(tmp_path / "answers", tmp_path, format=format)) == ENDS
 
 
 @pytest.mark.parametrize("indent", [None, 1])
@@ -716,7 +657,6 @@ def test_an_answer_in_lines_of_any_kind(tmp_path, indent):
     """Beside another one, that of each client; and two in one line."""
     whole = [json.loads(wayback((1, *PAGES[0][1:]), (3, *PAGES[1][1:])))] * 2
     folder = tmp_path / "answers"
-    folder.mkdir()
     put(folder / "0.json", wayback((2, "text/html", "200", A)))
     put(folder / "1.json", "".join(json.dumps(each, indent=indent) for each in whole))
     assert short(converted(folder, tmp_path)) == UNCHANGED
@@ -729,13 +669,9 @@ def test_what_is_no_array_of_an_answer_is_counted(tmp_path):
 
 
 def feed(*dates):
-    items = "".join(
-        f"<item><guid>{d}</guid><pubDate>{d}</pubDate></item>" for d in dates
-    )
-    return (
-        '<?xml version="1.0"?><rss version="2.0"><channel><title>News</title>'
-        f"<link>{PAGE}</link>{items}</channel></rss>"
-    )
+    items = (f"<item><guid>{d}</guid><pubDate>{d}</pubDate></item>" for d in dates)
+    head = '<?xml version="1.0"?><rss version="2.0"><channel><title>News</title>'
+    return f"{head}<link>{PAGE}</link>{''.join(items)}</channel></rss>"
 
 
 @pytest.mark.parametrize(
@@ -758,8 +694,7 @@ def test_a_date_of_a_feed_that_cannot_be_ends_and_spoils_nothing(tmp_path, bad):
 @pytest.mark.parametrize(
     ("form", "clock"),
     [
-        ("2026/08/%02d 10:00:00", "10:00"), ("2026-08-%02d", "00:00"),
-        ("Mon, %02d Aug 2026 10:00:00", "10:00"), ("%d August 2026", "00:00"),
+        ("2026/08/%02d 10:00:00", "10:00"), ("%d August 2026", "00:00"),
         ("%d Aug 2026 10:00 +0200", "08:00"), ("202608%02d100000", "10:00"),
     ],
 )  # fmt: skip
@@ -816,11 +751,7 @@ def dated(*dates):
         ([(27,), (26,), (25,), (23,)], 23, 3),
         ([(23,), (25,), (26,), (27,)], 23, 3),
         # the newest day first, but each day in order of time
-        (
-            [(f"2026-08-{k}T{h:02}:00:00Z",) for k in (27, 26, 23) for h in (8, 9)],
-            23,
-            5,
-        ),
+        ([(f"2026-08-{k}T0{h}:00:00Z",) for k in (27, 26, 23) for h in (8, 9)], 23, 5),
         # pinned: one, two, in a feed whose newest item is the last
         ([("2018-05-11",), (27,), (26,), (25,), (23,)], 23, 3),
         ([("2019-05-11",), ("2018-05-11",), (27,), (26,), (25,), (23,)], 23, 3),
@@ -832,10 +763,8 @@ def dated(*dates):
         # an update of all items when the site was built
         ([(27, 30), (26, 30), (25, 30), (23, 30)], 23, 3),
     ],
-)
-def test_an_item_out_of_order_does_not_begin_the_window(
-    tmp_path, dates, start, n_changes
-):
+)  # fmt: skip
+def test_items_out_of_order_begin_no_window(tmp_path, dates, start, n_changes):
     path = put(tmp_path / "feed.xml", dated(*dates))
     found = converted(path, tmp_path, as_of=AS_OF)
     assert min(row["start"] for row in found)[:10] == f"2026-08-{start}"
@@ -910,10 +839,8 @@ def test_one_file_of_all_watches(tmp_path):
     # as in 2021, with the history inside, and a time that has lost its digits
     stored = DAILY | {"history": {str(day(k)): "x.txt" for k in (1, 3)}}
     other = {"url": WWW, "last_checked": "E", "history": {str(day(1)): "x.txt"}}
-    put(
-        path,
-        json.dumps({"watching": {"c": stored, "d": other}}).replace('"E"', "1.79e12"),
-    )
+    text = json.dumps({"watching": {"c": stored, "d": other}})
+    put(path, text.replace('"E"', "1.79e12"))
     assert short(converted(folder, tmp_path)) == CHECKS
     with pytest.raises(ValueError, match="must hold the object 'watching'"):
         converted(put(path, "["), tmp_path)
@@ -925,12 +852,10 @@ def test_checks_without_a_change_become_one_row_where_they_are_many(tmp_path, se
     folder = datastore(tmp_path / "data", a=(watch, HISTORY))
     found = converted(folder, tmp_path)
     assert len(found) == (3 if seconds > 100 else 4)
-    changed = [row for row in found if row["changed"] == "true"]
-    assert [row["time"][8:10] for row in changed] == ["03"]
-    length = datetime.fromisoformat(changed[0]["time"]) - datetime.fromisoformat(
-        changed[0]["start"]
-    )
-    assert length.total_seconds() == pytest.approx(seconds)
+    (row,) = (row for row in found if row["changed"] == "true")
+    start, end = (datetime.fromisoformat(row[name]) for name in ("start", "time"))
+    assert end.day == 3
+    assert (end - start).total_seconds() == pytest.approx(seconds)
 
 
 def test_a_watch_that_is_too_deep_loses_no_other(tmp_path):
@@ -945,22 +870,18 @@ def test_two_watches_of_one_url_are_two_pages(tmp_path):
     assert short(converted(folder, tmp_path)) == expected
 
 
+LASTMOD = f"<url><loc>{PAGE}</loc><lastmod>2026-08-04</lastmod></url>"
+
+
 @pytest.mark.parametrize(
     ("bad", "good"),
     [
-        (
-            b'<?xml version="1.0" encoding="utf-8\x9b"?><rss></rss>',
-            feed("2 Aug 2026", "4 Aug 2026"),
-        ),
-        (
-            b"<urlset></urlset>",
-            f"<urlset><url><loc>{PAGE}</loc><lastmod>2026-08-04</lastmod></url></urlset>",
-        ),
+        (b'<?xml version="1.0" encoding="utf-8\x9b"?><rss></rss>',
+         feed("2 Aug 2026", "4 Aug 2026")),
+        (b"<urlset></urlset>", f"<urlset>{LASTMOD}</urlset>"),
     ],
-)
+)  # fmt: skip
 def test_a_file_without_anything_spoils_no_other(tmp_path, bad, good):
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    (folder / "bad.xml").write_bytes(bad)
-    put(folder / "good.xml", good)
-    assert len(converted(folder, tmp_path, as_of=AS_OF)) == 2
+    (tmp_path / "bad.xml").write_bytes(bad)
+    put(tmp_path / "good.xml", good)
+    assert len(converted(tmp_path, tmp_path, as_of=AS_OF)) == 2

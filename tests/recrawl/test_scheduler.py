@@ -2,10 +2,16 @@
 
 import copy
 import re
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
 
+import recrawl
 from paperlib.freshness import lemma_4, lemma_4_rates
 from paperlib.signals import SignalledPages
 from recrawl.live import bayes
@@ -13,6 +19,7 @@ from recrawl.live.scheduler import LearnedPages, Limits, NoPageError, Scheduler
 from tests.recrawl import plain
 
 INF = np.inf
+EXAMPLE = Path(__file__).parents[2] / "data" / "example_log.csv.gz"
 # Values of pages that are stale for sure differ by rounding, and so does their order.
 ROUNDING = 1e-14
 
@@ -345,14 +352,53 @@ def test_an_empty_scheduler_says_so_and_takes_new_pages():
     assert repr(scheduler) == "<Scheduler of 2 pages of known rates, at 1.0>"
 
 
-def test_heaps_stay_bounded_by_the_number_of_pages():
-    scheduler = Scheduler(LearnedPages(np.ones(20), 0.5, 1.0), crawled=0.0)
-    for k, t in enumerate(np.arange(1.0, 3000.0)):
-        page = scheduler.next(t)
-        scheduler.report(page, changed=bool(k % 3))
-        new = LearnedPages([1.0 + k % 5], 0.5, 1.0 + k % 7)
-        scheduler.update(k % 20, new)
-    assert scheduler._state.scalars["n_waiting"] <= scheduler._state.waiting.size
+def test_a_log_starts_the_scheduler(tmp_path):
+    """With each page's posterior and copy, without pages that are gone."""
+    more, path = tmp_path / "more.csv", tmp_path / "rates.parquet"
+    more.write_text(
+        "url,time,changed,importance,status\n"
+        "never,2025-07-01,,1000,500\n"
+        "gone,2025-07-01,,1,200\ngone,2025-07-02,0,1,304\ngone,2025-07-03,,1,404\n"
+    )
+    recrawl.estimate([EXAMPLE, more], path)
+    rates, scheduler = pq.read_table(path), Scheduler.from_rates(path)
+    shape, rate = scheduler.posterior
+    log = stats.loggamma(shape, scale=1.0)  # of the rate, in units of 1 / rate
+    assert_allclose(log.mean() - np.log(rate), rates["log_rate"], rtol=1e-9)
+    assert_allclose(log.std(), rates["log_stderr"], rtol=1e-9)
+    last = rates["last_crawl"].cast("int64").to_numpy() / 86_400e6
+    assert f"at {np.nanmax(last)}>" in repr(scheduler)
+    gone = rates["gone"].to_numpy()
+    assert "gone" in rates["url"].filter(rates["gone"]).to_pylist()
+    assert len(scheduler) == np.count_nonzero(~gone)
+    first = scheduler.next(np.nanmax(last) + 0.01)
+    assert rates["url"][first].as_py() == "never"
+    limited = Scheduler.from_rates(path, host_limit=0.0)
+    with pytest.raises(NoPageError, match="no page to crawl"):
+        limited.next(1e5)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"log_stderr": None}, "must have a column 'log_stderr'"),
+        ({"log_stderr": [0.5, 0.0]}, "log_stderr must be positive, got 0.0"),
+        ({"log_rate": [0.0, np.nan]}, "log_rate must be in [-inf, inf], got nan"),
+        ({"importance": [1.0, -1.0]}, "importance must be non-negative"),
+        ({"gone": ["yes", "no"]}, "must hold true or false in the column 'gone'"),
+        ({"recall": [0.5, 0.5], "false_rate": [0.1, 0.1]}, None),
+    ],
+)
+def test_a_file_of_rates_is_checked(change, message, tmp_path):
+    columns = {"url": ["a", "b"], "change_rate": [1.0, 2.0]}
+    columns |= {"log_rate": [0.0, 0.5], "log_stderr": [0.5, 0.5], **change}
+    columns = {name: values for name, values in columns.items() if values is not None}
+    pq.write_table(pa.table(columns), tmp_path / "rates.parquet")
+    if message is None:  # with signals the rates are known
+        assert not Scheduler.from_rates(tmp_path / "rates.parquet").learns
+        return
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Scheduler.from_rates(tmp_path / "rates.parquet")
 
 
 # ------------------------------------------------------------------------- files
@@ -413,20 +459,16 @@ BAD_CALLS = {
     "page must have been crawled since": lambda s: s.report([0, 1], [True, True]),
     "page must name each page once": lambda s: s.report([0, 0], [True, True]),
     "crawled must not lie after": lambda s: s.add(LEARNT, crawled=2.5),
-    "crawled must be a time for each": lambda s: s.add(LEARNT, crawled=[0.0] * 3),
+    "crawled must be one value, or one for each page, shape (2,)": lambda s: s.add(
+        LEARNT, crawled=[0.0] * 3
+    ),
     "pages must be LearnedPages": lambda s: s.add(KNOWN),
     "pages must have one entry for each page, 1, got 2": lambda s: s.update(0, LEARNT),
-    "min_interval must be one value, or one for each page, shape (2,)": (
-        lambda s: s.add(LEARNT, Limits([0.0] * 3))
-    ),
     "max_interval must be one value, or one for each page, shape (1,)": (
         lambda s: s.update(0, LearnedPages(1.0, 1.0, 1.0), Limits(0.0, [9, 9]))
     ),
     "host must be one value, or one for each page, shape (2,)": (
         lambda s: s.add(LEARNT, Limits(host=["a", "b", "c"]))
-    ),
-    "host_limit must be a number, or one for each host, 2": (
-        lambda s: s.add(LEARNT, Limits(host=["a", "b"], host_limit=[1.0] * 3))
     ),
     "host_limit must name hosts": (
         lambda s: s.add(LEARNT, Limits(host=["a", "b"], host_limit={"c": 1.0}))

@@ -37,48 +37,54 @@ def _read(path, **options):
             days = (batch.time / 1e6 - START) / DAY
             age = history.age
             age = np.full(days.size, np.nan) if age is None else age
-            columns = [days, history.interval, history.changed, age]
-            rows = list(zip(*(np.ravel(c).tolist() for c in columns), strict=True))
-            rows = [
-                (*row[:3], None if np.isnan(row[3]) else round(row[3], 9))
-                for row in rows
-            ]
+            age = [None if np.isnan(each) else round(each, 9) for each in age]
+            columns = days.tolist(), history.interval.tolist(), history.changed.tolist()
+            rows = list(zip(*columns, age, strict=True))
             for k, url in enumerate(batch.page["url"].to_pylist()):
                 pages[url] = rows[offsets[k] : offsets[k + 1]]
     return pages, dict(log.tally.counts)
 
 
-def bits(rows, tmp_path):
-    """Days and bits of one page after its first fetch, by fetches in a table."""
-    pages, _, _ = read(write(tmp_path / "log.csv", table(rows, COLUMNS)))
-    return [(day, bit) for day, _, bit, _ in pages["a"] if day > 0]
+def days(name, values):
+    """Fetches of a page day by day, which differ in one column."""
+    return [fetch(day, **{name: value}) for day, value in enumerate(values)]
 
 
-# ---------------------------------------------------------------- fetches
+TAGS = ['"e"', 'W/"e"', '"e-gzip"', '"e;gzip"', 'W/"e--gzip"', '"f"']
+NOT_MODIFIED = [
+    fetch(0, "x"), fetch(1, status=304), fetch(2, "x"), fetch(3, status=304),
+    fetch(4, "y"), fetch(5, "empty", status=304), fetch(6, "y"),
+]  # fmt: skip
+MOSTLY = [fetch(k, etag=f'"{k // 2}"') for k in range(6)]
+MOSTLY[0] = fetch(0, "x", etag='"0"')
 
 
-def test_bits_of_digests(tmp_path):
-    rows = [fetch(day, digest) for day, digest in enumerate("xxyyx")]
-    wanted = [(1, False), (2, True), (3, False), (4, True)]
-    assert bits(rows, tmp_path) == wanted, "a change back is a change"
-    columns = map(list, zip(*rows, strict=True))
-    path = parquet(tmp_path / "l.parquet", **dict(zip(COLUMNS, columns, strict=True)))
-    pages, _, _ = read(path)
-    assert [(day, bit) for day, _, bit, _ in pages["a"]] == wanted
-
-
-def test_digests_of_one_algorithm_are_compared(tmp_path):
-    digests = ["md5:1", "md5:1", "sha1:1", "md5:2"]
-    rows = [fetch(day, digest) for day, digest in enumerate(digests)]
-    assert bits(rows, tmp_path) == [(1, False), (3, True)]
-    _, counts, _ = read(tmp_path / "log.csv")
-    assert counts[UNSIGNED] == 1
-
-
-def test_not_modified_carries_the_signal(tmp_path):
-    rows = [fetch(0, "x"), fetch(1, status=304), fetch(2, "x"), fetch(3, status=304)]
-    rows += [fetch(4, "y"), fetch(5, "empty", status=304), fetch(6, "y")]
-    assert bits(rows, tmp_path) == [(k, k == 4) for k in range(1, 7)]
+@pytest.mark.parametrize(
+    ("rows", "known", "changed"),
+    [
+        (days("digest", "xxyyx"), [1, 2, 3, 4], [2, 4]),  # a change back is a change
+        # digests of one algorithm are compared
+        (days("digest", ["md5:1", "md5:1", "sha1:1", "md5:2"]), [1, 3], [3]),
+        # not modified carries the signal
+        (NOT_MODIFIED, [1, 2, 3, 4, 5, 6], [4]),
+        (days("etag", TAGS), [1, 2, 3, 4, 5], [5]),  # of one content, but the last
+        # the signal that most fetches have; else digests, ETags, dates in this order
+        (MOSTLY, [1, 2, 3, 4, 5], [2, 4]),
+        ([fetch(k, "x", etag=f'"{k}"', modified=k - 1) for k in range(3)], [1, 2], []),
+        ([fetch(k, etag='"e"', modified=k - 1) for k in range(3)], [1, 2], []),
+    ],
+)
+def test_bits_of_fetches(tmp_path, rows, known, changed):
+    wanted = [(day, day in changed) for day in known]
+    columns = dict(zip(COLUMNS, map(list, zip(*rows, strict=True)), strict=True))
+    columns["last_modified"] = [str(value) for value in columns["last_modified"]]
+    for path in (
+        write(tmp_path / "log.csv", table(rows, COLUMNS)),
+        parquet(tmp_path / "log.parquet", **columns),
+    ):
+        pages, counts, _ = read(path)
+        assert [(day, bit) for day, _, bit, _ in pages["a"] if day > 0] == wanted
+        assert counts.get(UNSIGNED, 0) == len(rows) - 1 - len(known)
 
 
 def test_signals_that_prove_one_outcome_only_are_left_out(tmp_path):
@@ -91,39 +97,17 @@ def test_signals_that_prove_one_outcome_only_are_left_out(tmp_path):
 
 
 def test_a_fetch_without_the_pages_signal_is_left_out_whole(tmp_path):
-    # its 304 goes with it; the interval is from the fetch before to that after
+    """Its 304 goes with it; the interval is from the fetch before to that after."""
     rows = [fetch(0, "x"), fetch(1, "x"), fetch(2, etag='"e"')]
     rows += [fetch(3, status=304), fetch(4, "y"), fetch(5, "y")]
     pages, _, _ = read(write(tmp_path / "log.csv", table(rows, COLUMNS)))
-    assert pages["a"] == [
-        (1.0, 1.0, False, None),
-        (4.0, 3.0, True, None),
-        (5.0, 1.0, False, None),
-    ]
-
-
-@pytest.mark.slow
-def test_the_signal_that_most_fetches_have(tmp_path):
-    rows = [fetch(k, etag=f'"{k // 2}"') for k in range(6)]
-    rows[0] = fetch(0, "x", etag='"0"')
-    assert bits(rows, tmp_path) == [(k, k in (2, 4)) for k in range(1, 6)]
-    # of two that are as frequent, digests count before ETags, those before dates
-    rows = [fetch(k, "x", etag=f'"{k}"', modified=k - 1) for k in range(3)]
-    assert bits(rows, tmp_path) == [(1, False), (2, False)]
-    rows = [fetch(k, etag='"e"', modified=k - 1) for k in range(3)]
-    assert bits(rows, tmp_path) == [(1, False), (2, False)]
-
-
-def test_etags_of_one_content(tmp_path):
-    tags = ['"e"', 'W/"e"', '"e-gzip"', '"e;gzip"', 'W/"e--gzip"', '"f"']
-    rows = [fetch(day, etag=tag) for day, tag in enumerate(tags)]
-    assert bits(rows, tmp_path) == [(k, k == 5) for k in range(1, 6)]
+    wanted = (1, 1, False, None), (4, 3, True, None), (5, 1, False, None)
+    assert pages["a"] == [*wanted]
 
 
 def test_ages_from_last_modified(tmp_path):
-    rows = [
-        fetch(day, modified=m) for day, m in ((0, -5), (2, -5), (4, 3.25), (5, 3.25))
-    ]
+    dates = (0, -5), (2, -5), (4, 3.25), (5, 3.25)
+    rows = [fetch(day, modified=modified) for day, modified in dates]
     pages, _, _ = read(write(tmp_path / "log.csv", table(rows, COLUMNS)))
     assert pages["a"] == [
         (0.0, 5.0, True, 5.0),  # nothing is known of before
@@ -162,9 +146,6 @@ def test_a_last_modified_may_be_a_day_after_its_time(tmp_path, ahead, n_told):
     assert pages["a"] == [(1.0, 1.0, True, None)]
     reason = "whose last_modified is after its time by more than a day"
     assert counts.get(reason, 0) == n_told
-
-
-# ---------------------------------------------------------------- cut in two
 
 
 def random_fetches(rng):
@@ -217,9 +198,6 @@ def kept(tmp_path, logs, columns=None):
     return pages
 
 
-# ---------------------------------------------------------------- dumps of states
-
-
 DUMPS = formats.base.Format(
     "dumps",
     "a dump of a crawler",
@@ -250,10 +228,8 @@ def dump(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("dumps", "wanted"),
     [
-        # one: no change since the last one
-        ([(10, 4)], [(4, 10, False)]),
-        ([(10, 10)], [(10, 10, False)]),  # no interval
-        ([(10, None)], [(10, 10, False)]),
+        # one: no change since the last one, and no interval
+        *(([(10, c)], [(c or 10, 10, False)]) for c in (4, 10, None)),
         # several: whether there is a change between their fetches, and no more
         ([(10, 4), (15, 4)], [(4, 10, False), (10, 15, False)]),
         ([(10, 4), (15, 10)], [(4, 10, False), (10, 15, False)]),
@@ -263,12 +239,11 @@ def dump(tmp_path, monkeypatch):
         ([(10, 4), (15, 10 + 0.5 / DAY)], [(4, 10, False), (10, 15, False)]),
         ([(10, 10.5), (15, 10.5)], [(10, 10, False), (10, 15, False)]),
         ([(10, 4), (10, 4)], [(4, 10, False)]),  # no fetch between them
-        (
-            [(20, 12), (10, 4), (15, 12)],  # in any order
-            [(4, 10, False), (10, 15, True), (15, 20, False)],
-        ),
+        # in any order
+        ([(20, 12), (10, 4), (15, 12)],
+         [(4, 10, False), (10, 15, True), (15, 20, False)]),
     ],
-)
+)  # fmt: skip
 def test_dumps_of_states(dump, dumps, wanted):
     paths = [dump(k, [("a", *each)]) for k, each in enumerate(dumps)]
     with reading.gathered([*paths, dump("other", [("b", 3, 1)])]) as (connection, *_):
@@ -323,16 +298,11 @@ def test_rates_of_pages_that_are_dumped_more_rarely_than_fetched(tmp_path, dump)
         for day in range(4, 71, 4)
     ]  # fmt: skip
     told = estimate(dumps, tmp_path / "rates.parquet")
-    assert told.pace == told.pace_of_all == 0, (
-        "what is fetched between dumps is unknown"
-    )
+    assert told.pace == 0, "what is fetched between dumps is unknown"
     found = pq.read_table(tmp_path / "rates.parquet")
     assert np.mean(found["change_rate"]) == pytest.approx(0.3, rel=0.1)
     low, high = np.array(found["low"]), np.array(found["high"])
     assert np.mean((low <= 0.3) & (high >= 0.3)) > 0.9
-
-
-# ---------------------------------------------------------------- rows with a start
 
 
 SPANS = ("url", "start", "time", "changed", "last_modified")
@@ -356,9 +326,8 @@ def test_rows_with_a_start(tmp_path):
         ("b", None, 1, 0, None),
     )
     path = write(tmp_path / "log.csv", table(rows, SPANS))
-    pages, _, _ = read(path)
     wanted = [(3, 2, 0, None), (4, 1, 1, 0.5), (9, 3, 1, None), (10, 1, 0, None)]
-    assert pages == {"a": wanted, "b": []}
+    assert read(path)[0] == {"a": wanted, "b": []}
     with reading.opened(path) as log:
         batch = log.sample(2)
     assert sorted(batch.crawled.tolist()) == [False, False, False, True]

@@ -25,12 +25,13 @@ from paperlib.signals import SignalledPages
 from recrawl.compiled import addresses
 from recrawl.errors import NoPageError
 from recrawl.live import slots
+from recrawl.live.gamma import from_log
 from recrawl.log.files import write_atomic
 from recrawl.types import PathLike
 
 __all__ = ["LearnedPages", "Limits", "NoPageError", "Scheduler"]
 
-_VERSION = 3  # of the file format
+_VERSION = 4  # of the file format
 _SPARE = 5 / 4  # arrays that are too short grow by so much, not page by page
 _NO_SIGNALS = np.empty(0, np.int64), np.empty(0)
 _KNOWN = "importance", "change_rate", "false_rate", "alpha", "gamma", "beta", "limit"
@@ -39,7 +40,7 @@ _SCALARS = "window", "expected", "found", "usual"
 # What a file holds of each page; the rest follows from it.
 _SAVED = (
     *(*_KNOWN, "shape", "rate", "min_interval", "max_interval"),
-    *("last", "copied", "n_signals", "host", "place"),
+    *("last", "copied", "n_signals", "host", "present"),
 )
 
 
@@ -176,11 +177,84 @@ class Scheduler:
     ) -> None:
         window = checks.number("discard_window", discard_window)
         self.learns = isinstance(pages, LearnedPages)
-        self._n_pages, self._hosts, self._sizes = 0, {}, (0, 0, 0)
-        self._set_state(slots.new_state(*self._sizes, window))
+        self._n_pages, self._hosts = 0, {}
+        self._set_state(slots.new_state(0, 0, window))
         self._clock = math.inf  # of the crawls before, whatever they are
         self.add(pages, limits, crawled=crawled)
         self._clock = self._pages["last"].max().item()
+
+    @classmethod
+    def from_rates(
+        cls, rates: PathLike, *, discard_window: float = 0.0, **limits: Any
+    ) -> Scheduler:
+        """Return a scheduler that goes on where a crawl log ends.
+
+        Page k is row k of the file. Its change rate is learnt further, from the gamma
+        distribution whose logarithm has the mean and the deviation that were
+        estimated; its copy is that of its last crawl. If the file tells of signals,
+        the estimated rates count as known, and `signal` is to be called. Pages that
+        are gone are removed. Times are days since 1970.
+
+        Parameters
+        ----------
+        rates : path
+            The Parquet file that `recrawl.estimate` wrote.
+        discard_window : float, days, default 0
+            Signals so soon after a crawl of their page are ignored.
+        **limits
+            `min_interval`, `max_interval` and `host_limit` of `Limits`, in days and
+            crawls a day. The hosts are those of the file.
+
+        Raises
+        ------
+        FileNotFoundError
+            No such file.
+        ValueError
+            The file is damaged, lacks a column, or holds a value that is none.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import pyarrow as pa, pyarrow.parquet as pq
+        >>> days = pa.array([19_000, 19_001], pa.date32()).cast(pa.timestamp("us"))
+        >>> columns = {"url": ["/news", "/about"], "change_rate": [1.1, 0.02]}
+        >>> columns |= {"log_rate": [0.0, -4.5], "log_stderr": [0.3, 0.8]}
+        >>> with tempfile.NamedTemporaryFile(suffix=".parquet") as file:
+        ...     pq.write_table(pa.table(columns | {"last_crawl": days}), file.name)
+        ...     scheduler = Scheduler.from_rates(file.name, min_interval=0.1)
+        >>> page = scheduler.next(time=19_001.5)
+        >>> columns["url"][page]
+        '/news'
+        >>> scheduler.report(page, changed=True)
+        """
+        # Reading needs pyarrow, and scheduling does not.
+        from recrawl.plan.inputs import Rates, column
+
+        needed = ["log_rate", "log_stderr"]
+        if "host_limit" in limits:
+            needed.append("host")
+        file = Rates(rates, needed)
+        signals = [name for name in ("recall", "false_rate") if name in file.names]
+        names = ["change_rate", "log_rate", "log_stderr", "importance", *signals]
+        table = file.read([*names, "gone", "last_crawl", "host"])
+        known = {
+            name: checks.numbers(name, column(table, name), low=-np.inf)
+            for name in names
+        }
+        mean, stderr = known.pop("log_rate"), known.pop("log_stderr")
+        checks.require("log_stderr", stderr, "positive", stderr > 0)
+        pages = SignalledPages(**known) if signals else None
+        if pages is None:
+            pages = LearnedPages(known["importance"], *from_log(mean, stderr))
+        if "host_limit" in limits:
+            limits["host"] = [str(host) for host in table["host"].to_pylist()]
+        last = column(table, "last_crawl")
+        day = (last - np.datetime64(0, "us")) / np.timedelta64(1, "D")
+        crawled = np.where(np.isnat(last), -np.inf, day)
+        given = {"discard_window": discard_window, "crawled": crawled}
+        scheduler = cls(pages, Limits(**limits), **given)
+        scheduler.remove(np.flatnonzero(column(table, "gone")))
+        return scheduler
 
     def __repr__(self):
         how = "learnt" if self.learns else "known"
@@ -188,7 +262,7 @@ class Scheduler:
 
     def __len__(self):
         """Return the number of pages, without those removed."""
-        return np.count_nonzero(self._pages["place"] != slots.ABSENT)
+        return np.count_nonzero(self._pages["present"])
 
     def __setstate__(self, attributes):
         """Find the addresses again: the arrays of a copy are elsewhere."""
@@ -197,14 +271,22 @@ class Scheduler:
 
     def _make_room(self):
         """Lengthen the arrays of the state for the pages and hosts that there are."""
-        n_pages, n_hosts = self._state.pages.size, max(len(self._hosts), 1)
+        old = self._state
+        n_pages, n_hosts = old.pages.size, len(self._hosts)
         if self._n_pages > n_pages:
             n_pages = int(self._n_pages * _SPARE)
-        is_limited = self._sizes[2] or (self._pages["max_interval"] < np.inf).any()
-        sizes = n_pages, n_hosts, n_pages if is_limited else 0
-        if sizes != self._sizes:
-            self._sizes = sizes
-            self._set_state(slots.with_room(self._state, *sizes))
+        if (n_pages, n_hosts) != (old.pages.size, old.hosts.size):
+            state = slots.new_state(n_pages, n_hosts)
+            state.pages[: old.pages.size] = old.pages
+            state.hosts[: old.hosts.size] = old.hosts
+            state.scalars[:] = old.scalars
+            self._set_state(state)
+            self._insert_all()
+
+    def _insert_all(self):
+        """Put the pages into a state that has their records only."""
+        self._state.scalars["n_active"] = 0
+        slots.insert(self._state, self._pages["present"].nonzero()[0], self._clock)
 
     def _set_state(self, state):
         self._state, self._table = state, addresses(state)
@@ -381,7 +463,8 @@ class Scheduler:
             Numbers of the new pages.
         """
         records = self._records(pages)
-        last = _crawled(crawled, records.size)
+        last = _for_pages("crawled", checks.floats("crawled", crawled), records.shape)
+        checks.require("crawled", last, "finite or -inf", last < np.inf)
         if (last > self._clock).any():
             raise ValueError(
                 f"crawled must not lie after the last event, {self._clock}, "
@@ -393,7 +476,6 @@ class Scheduler:
         self._n_pages += records.size
         self._make_room()
         self._pages[index] = records
-        self._make_room()  # for their deadlines
         self._state.scalars["n_pages"] = self._n_pages
         slots.insert(self._state, index, last.max())
         return index
@@ -426,24 +508,25 @@ class Scheduler:
                 f"pages must have one entry for each page, {page.size}, "
                 f"got {records.size}"
             )
-        names = [*(_LEARNED if self.learns else (*_KNOWN, "fresh", "stale"))]
+        names = [*(_LEARNED if self.learns else (*_KNOWN, "stale"))]
         if limits is not None:
             self._limit(records, limits)
             names += ["min_interval", "max_interval", "host"]
         for name in names:
             self._pages[name][page] = records[name]
-        self._make_room()
         slots.insert(self._state, page, self._clock)
 
     def remove(self, page: ArrayLike) -> None:
         """Remove pages, by their numbers."""
-        slots.remove(self._state, self._known(page))
+        page = self._known(page)
+        self._pages["present"][page] = False
+        slots.insert(self._state, page, self._clock)
 
     def save(self, path: PathLike) -> None:
         """Write the scheduler to an npz file, whole or not at all."""
         state = self._state
         arrays = {name: self._pages[name] for name in _SAVED}
-        arrays |= {"spacing": state.hosts["spacing"], "full_at": state.hosts["full_at"]}
+        arrays |= {name: state.hosts[name] for name in ("spacing", "full_at")}
         arrays |= {"version": _VERSION, "clock": self._clock, "learns": self.learns}
         arrays |= {name: state.scalars[name] for name in _SCALARS}
         arrays["hosts"] = json.dumps([*self._hosts])
@@ -472,17 +555,14 @@ class Scheduler:
         labels = json.loads(arrays["hosts"].item())
         self._hosts = {label: k for k, label in enumerate(labels)}
         self._n_pages = arrays["last"].size
-        self._sizes = self._n_pages, len(labels), self._n_pages
-        state = slots.new_state(*self._sizes)
+        state = slots.new_state(self._n_pages, len(labels))
         for name in _SAVED:
             state.pages[name] = arrays[name]
         for name in _SCALARS:
             state.scalars[name] = arrays[name]
         state.scalars["n_pages"] = self._n_pages
-        state.hosts["spacing"], state.hosts["full_at"] = (
-            arrays["spacing"],
-            arrays["full_at"],
-        )
+        for name in "spacing", "full_at":
+            state.hosts[name] = arrays[name]
         pages = state.pages
         numbers = [pages[name] for name in _SAVED]
         if (
@@ -494,11 +574,9 @@ class Scheduler:
             or (pages["last"] > self._clock).any()
         ):
             raise ValueError("its state contradicts itself")
-        pages["fresh"], pages["stale"] = _thresholds(pages["alpha"], self.learns)
-        present = pages["place"] != slots.ABSENT
-        pages["place"][present] = slots.BELOW  # in no heap yet
+        pages["stale"] = _stale(pages["alpha"], self.learns)
         self._set_state(state)
-        slots.insert(state, present.nonzero()[0], self._clock)
+        self._insert_all()
 
     def _records(self, pages):
         """Records of pages of the right kind, without limits."""
@@ -519,7 +597,8 @@ class Scheduler:
             values = *known, *lemma_4_rates(pages), limit
             for name, value in zip(_KNOWN, values, strict=True):
                 records[name] = value
-        records["fresh"], records["stale"] = _thresholds(records["alpha"], self.learns)
+        records["stale"] = _stale(records["alpha"], self.learns)
+        records["present"] = True
         return records
 
     def _limit(self, records, limits):
@@ -538,13 +617,9 @@ class Scheduler:
                     f"host_limit must name hosts that have pages, got {unknown[:5]}"
                 )
             limit = [limit.get(label, np.inf) for label in labels]
-        limit = np.asarray(limit, dtype=float)
-        if limit.shape not in ((), (1,), (len(labels),)):
-            raise ValueError(
-                f"host_limit must be a number, or one for each host, {len(labels)}, "
-                f"got shape {limit.shape}"
-            )
-        limit = np.broadcast_to(limit, len(labels))
+        limit = _for_pages(
+            "host_limit", checks.floats("host_limit", limit), len(labels)
+        )
         checks.require("host_limit", limit, "non-negative", limit >= 0)
         with np.errstate(divide="ignore"):
             spacing = 1.0 / limit
@@ -559,11 +634,9 @@ class Scheduler:
             self._hosts.setdefault(label, len(self._hosts))
         index = np.array([self._hosts[label] for label in labels])
         self._make_room()
-        hosts, new = self._state.hosts, index >= known
-        hosts["spacing"][index[new]], hosts["full_at"][index[new]] = (
-            spacing[new],
-            -np.inf,
-        )
+        new = index >= known
+        self._state.hosts["spacing"][index[new]] = spacing[new]
+        self._state.hosts["full_at"][index[new]] = -np.inf
         records["host"] = index[member]
 
     def _must_learn(self):
@@ -573,7 +646,7 @@ class Scheduler:
     def _is_usual(self, page):
         """Whether a page is a plain int that is there; a fast check."""
         usual = type(page) is int and 0 <= page < self._n_pages
-        return usual and self._state.pages[page]["place"] != slots.ABSENT
+        return usual and self._state.pages[page]["present"]
 
     def _advance(self, time):
         """Set the clock to a time that is not before it."""
@@ -608,7 +681,7 @@ class Scheduler:
             )
         page = np.atleast_1d(page)
         good = (page >= 0) & (page < self._n_pages)
-        good[good] = self._pages["place"][page[good]] != slots.ABSENT
+        good[good] = self._pages["present"][page[good]]
         if not good.all():
             raise ValueError(
                 f"{name} must be the number of a page that is there, "
@@ -634,23 +707,11 @@ def _require_once(page):
         raise ValueError(f"page must name each page once, got {page.tolist()}")
 
 
-def _thresholds(alpha, learns):
-    """Effective times up to which V is 0, and from which it is at its limit."""
+def _stale(alpha, learns):
+    """Effective time from which V is at its limit."""
     if learns:
-        return 0.0, np.inf
-    return saturation(alpha)
-
-
-def _crawled(crawled, n_pages):
-    """Times of the last crawls, finite or -inf, shape (n_pages,)."""
-    try:
-        crawled = np.broadcast_to(np.asarray(crawled, dtype=float), n_pages)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"crawled must be a time for each of {n_pages} pages, got {crawled!r}"
-        ) from None
-    checks.require("crawled", crawled, "finite or -inf", crawled < np.inf)
-    return crawled
+        return np.inf
+    return saturation(alpha)[1]
 
 
 def _read(content):

@@ -87,7 +87,7 @@ def connected(address: str) -> Iterator[Any]:
         from distributed.comm import CommClosedError, get_address_host_port
     except ImportError:
         raise ImportError(
-            "dask needs the package distributed: pip install 'paperlib-crawl[dask]'"
+            "dask needs the package distributed: pip install '.[dask]' in a clone"
         ) from None
     try:
         get_address_host_port(address)  # else a client may wait for ever
@@ -134,16 +134,12 @@ def _on_workers(client, function, arguments, what):
     """
     from distributed import KilledWorker, as_completed
 
-    futures = [client.submit(function, *given, pure=False) for given in arguments]
-    done = {}
+    futures = client.map(function, *zip(*arguments, strict=True), pure=False)
+    done = as_completed(futures, loop=client.loop)
     try:
-        with bar(total=len(futures), desc=what, unit=" parts") as parts:
-            finished = as_completed(futures, loop=client.loop, with_results=True)
-            for future, result in finished:
-                if future.cancelled():  # with the scheduler
-                    raise result
-                done[future.key] = result
-                parts.update()
+        for _ in bar(done, total=len(futures), desc=what, unit=" parts"):
+            pass
+        return client.gather(futures)
     except KilledWorker as error:
         last = error.last_worker.address
         raise RuntimeError(
@@ -152,7 +148,6 @@ def _on_workers(client, function, arguments, what):
         ) from error
     finally:
         client.cancel(futures)
-    return [done[future.key] for future in futures]
 
 
 @dataclass(frozen=True)
@@ -317,19 +312,15 @@ def pieces(
     ]
     if state is not None:
         found.append((state, None, True))
-    sizes = [file.stat().st_size for file, *_ in found]
-    parts, loads = [[] for _ in range(n)], [0] * n
-    for (file, number, may_cut), size in zip(found, sizes, strict=True):
-        n_rows = _n_rows(file) if may_cut and size > sum(sizes) / n else 0
-        if n_rows:
-            cuts = [n_rows * k // n for k in range(n + 1)]
-            for part, rows in zip(parts, itertools.pairwise(cuts), strict=True):
-                part.append((file, number, rows))
-        else:
-            least = loads.index(min(loads))
-            parts[least].append((file, number, _ALL_ROWS))
-            loads[least] += size
-    return [part for part in parts if part]
+    found.sort(key=lambda given: given[0].stat().st_size)
+    total = sum(file.stat().st_size for file, *_ in found)
+    cut = []
+    for file, number, may_cut in found:
+        large = may_cut and file.stat().st_size > total / n
+        n_rows = large and _n_rows(file)
+        cuts = [n_rows * k // n for k in range(n + 1)] if n_rows else _ALL_ROWS
+        cut += [(file, number, rows) for rows in itertools.pairwise(cuts)]
+    return [cut[k::n] for k in range(min(n, len(cut)))]
 
 
 def _n_rows(file):
@@ -344,7 +335,8 @@ def _scatter(source, part, n, folder, memory):
     # a folder of this attempt alone: a worker that was thought lost may still
     # be at work on the same part
     where, tally = tempfile.mkdtemp(dir=folder), Tally()
-    with _database(memory) as (connection, temporary):
+    with database(memory) as (connection, temporary):
+        connection.execute("set threads = 1")
         connection.execute(sql("tables"))
         for file, number, rows in part:
             if number is None:
@@ -374,7 +366,8 @@ def _gather(files, stored, share, folder, memory):
         for table in _READ
     }
     everything = itertools.chain.from_iterable(parts.values())
-    with _database(memory, everything) as (connection, _):
+    with database(memory, everything) as (connection, _):
+        connection.execute("set threads = 1")
         connection.execute(sql("tables"))
         for table, some in parts.items():
             source = "read_parquet($files, hive_partitioning = false)"
@@ -405,18 +398,11 @@ def _map(folder, n_pages, memory, function):
 
 
 @contextlib.contextmanager
-def _database(memory, files=()):
-    """A database in a single thread."""
-    with database(memory, files) as (connection, folder):
-        connection.execute("set threads = 1")
-        yield connection, folder
-
-
-@contextlib.contextmanager
 def _saved(folders, what, memory):
     """Open the parts in some folders, with their numbers of pages, as one log."""
     starts = itertools.accumulate(folders.values(), initial=0)
-    with _database(memory) as (connection, _):
+    with database(memory) as (connection, _):
+        connection.execute("set threads = 1")
         offsets = dict(zip(folders, starts, strict=False))
         for table in _GROUPED:
             parts = " union all ".join(

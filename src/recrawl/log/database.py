@@ -42,7 +42,6 @@ _POLL = 0.1  # seconds between two looks at a running query
 # of half the memory limit took equally long both ways; one of a sixth took 1.4 times as
 # long with a file; one of twice the limit could not be read without a file.
 _LARGE = 0.5
-_BYTES = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 
 @contextlib.contextmanager
@@ -127,13 +126,11 @@ def _connected(folder, memory):
 
 def _limit(connection):
     """Memory that a database may use, bytes."""
-    query = "select current_setting('memory_limit')"
-    ((text,),) = connection.execute(query).fetchall()
-    number, unit = text.split()
-    return float(number) * _BYTES[unit]
+    query = "select parse_formatted_bytes(current_setting('memory_limit'))"
+    return connection.execute(query).fetchall()[0][0]
 
 
-def run(connection: Any, query: str, what: str, **parameters: Any) -> None:
+def run(connection: Any, query: str, what: str, **parameters: Any) -> Any:
     """Execute a long query under a progress bar; an interrupt stops it.
 
     Parameters
@@ -147,11 +144,15 @@ def run(connection: Any, query: str, what: str, **parameters: Any) -> None:
     **parameters
         Values of the query's parameters, ``$name`` in the query.
 
+    Returns
+    -------
+    duckdb.DuckDBPyConnection
+        With the result; of INSERT, the number of rows.
+
     Examples
     --------
     >>> with database("200MiB") as (connection, _):
-    ...     run(connection, "create table t as select $n", "making t", n=3)
-    ...     connection.sql("from t").fetchall()
+    ...     run(connection, "select $n", "adding", n=3).fetchall()
     [(3,)]
     """
     layout = "{desc} |{bar:20}| {n:.0f}% {elapsed}"
@@ -164,7 +165,7 @@ def run(connection: Any, query: str, what: str, **parameters: Any) -> None:
         except BaseException:
             connection.interrupt()
             raise
-        running.result()
+        return running.result()
 
 
 @cache

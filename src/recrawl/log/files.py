@@ -17,6 +17,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 from recrawl.types import PathLike
 
@@ -99,9 +100,11 @@ def replacing(path: PathLike, force: bool = True) -> Iterator[str]:
     path = target(path)
     _remove_abandoned(path.parent, _UNFINISHED, Path.unlink)
     # It gets the name that is searched for when it is locked, not before.
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=_UNLOCKED)
-    os.close(handle)
+    temporary = str(path.with_name(_UNLOCKED + uuid4().hex))
     try:
+        # that of a file which others may not read is never open to them
+        mode = 0o600 if path.exists() else 0o666
+        Path(temporary).touch(mode, exist_ok=False)
         with _locked(temporary):
             name = _UNFINISHED + os.path.basename(temporary)
             temporary = str(Path(temporary).rename(path.with_name(name)))
@@ -109,7 +112,8 @@ def replacing(path: PathLike, force: bool = True) -> Iterator[str]:
             with named(temporary):
                 with open(temporary, "rb") as file:
                     os.fsync(file.fileno())
-                os.chmod(temporary, _mode(path))  # mkstemp lets nobody else read it
+                if path.exists():
+                    shutil.copymode(path, temporary)
                 if not force and path.exists():
                     reason = "another run has made this file"
                     raise FileExistsError(errno.EEXIST, reason, str(path))
@@ -150,15 +154,6 @@ def named(path: str) -> Iterator[None]:
             reason = error.strerror or str(error)
             raise OSError(error.errno, reason, path) from error
         raise
-
-
-def _mode(path):
-    """Permissions of the file that is replaced, or of a new one."""
-    if path.exists():
-        return path.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
 
 
 @contextlib.contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import os
 import tempfile
@@ -31,7 +30,6 @@ __all__ = [
     "check_pages",
     "description",
     "opened",
-    "parquet",
     "sound",
     "table",
 ]
@@ -261,7 +259,7 @@ def description(path: PathLike) -> dict[str, Any]:
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with parquet(f"{folder}/rates.parquet") as output:
+    ...     with table(f"{folder}/rates.parquet") as output:
     ...         output.write(pa.table({"url": ["a"]}))
     ...         output.describe({"drift": [1.25]})
     ...     description(f"{folder}/rates.parquet")["drift"]
@@ -315,9 +313,7 @@ def sound(path: PathLike) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def table(
-    path: PathLike, force: bool = True, kind: type | None = None
-) -> Iterator[Any]:
+def table(path: PathLike, force: bool = True) -> Iterator[Any]:
     """Open a file of tables that appears when the context ends without an error.
 
     Parameters
@@ -327,8 +323,6 @@ def table(
         already is left as it is until then: see `check_output`.
     force : bool, optional
         False if a file that another run has made meanwhile must stay.
-    kind : type, optional
-        Of the output, whatever the name.
 
     Yields
     ------
@@ -352,16 +346,12 @@ def table(
     "'=1+1"
     <BLANKLINE>
     """
-    by_name = _CsvOutput if Path(path).suffix.lower() == ".csv" else _ParquetOutput
+    kind = _CsvOutput if Path(path).suffix.lower() == ".csv" else _ParquetOutput
     with (
         replacing(path, force) as temporary,
-        contextlib.closing((kind or by_name)(temporary)) as output,
+        contextlib.closing(kind(temporary)) as output,
     ):
         yield output
-
-
-#: The same in Parquet, whatever the name.
-parquet = functools.partial(table, kind=_ParquetOutput)
 
 
 def check_once(rates: PathLike) -> None:

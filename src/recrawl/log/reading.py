@@ -62,8 +62,12 @@ _DAY = 86_400_000_000  # microseconds
 _NEVER = np.iinfo(np.int64).min  # before all times of a log
 _LITTLE = 0.1  # of an interval: whose bit is taken for that of the rest
 _ALL_ROWS = 0, 2**63 - 1
-# Tables that a log may be read into beside ``crawl``, and the step from each.
-_STEPS = {"fetches": "fetches", "page_state": "states", "change": "changes"}
+# Tables that a log may be read into beside ``crawl``; what the step from each is given.
+_STEPS = {
+    "fetches": {"unsigned": UNSIGNED, "dated_now": DATED_NOW},
+    "page_state": {},
+    "change": {},
+}
 # Bits of a table that cannot be read are reported; if they are more than a few, and
 # than this share, the column is a different one than it seems.
 _FEW, _SHARE = 10, 0.05
@@ -117,9 +121,7 @@ class Batch:
     def all_bits(self) -> History:
         """The same with the crawls that the state holds."""
         known = expand(self.page)
-        if known.age is not None:
-            known = kept(known, np.isnan(known.age))
-        return known.join(self.bits)
+        return kept(known, np.isnan(known.all_ages)).join(self.bits)
 
     @property
     def all_crawls(self) -> History:
@@ -238,14 +240,14 @@ class OpenedLog:
         starts, changed, torn = _merged(rows["i"], rows["t"], rows["changed"])
         tally = _tally_of(TORN, pages["url"], rows["i"][torn] - first, rows["t"][torn])
         tally.add("repeated", rows["i"].size - starts.size - torn.size)
-        modified = np.append(_filled(rows["last_modified"]), _NEVER)
+        modified = np.append(np.ma.filled(rows["last_modified"], _NEVER), _NEVER)
         page = rows["i"][starts]
         crawls = _Crawls(
             page=page,
             offsets=np.searchsorted(page, np.arange(first, end + 1)),
             time=rows["t"][starts],
             changed=changed,
-            start=_filled(rows["start"])[starts],
+            start=np.ma.filled(rows["start"], _NEVER)[starts],
             modified=np.maximum.reduceat(modified, starts),
         )
         last_start, last_change, lost = _follow(crawls, pages)
@@ -281,16 +283,6 @@ class _Crawls:
     crawled: np.ndarray | None = None
 
 
-def _known_time(pages, name):
-    """Times that the state knows of each page."""
-    return pages[name].cast(pa.int64()).fill_null(_NEVER).to_numpy()
-
-
-def _filled(times):
-    """Times with the least integer where they are null."""
-    return np.ma.filled(times, _NEVER) if np.ma.isMA(times) else times
-
-
 def _merged(page, time, changed):
     """Merge the rows of one page at one time, which are neighbours.
 
@@ -324,14 +316,14 @@ def _follow(crawls, pages):
     Returns the begin of the last interval of each page and its bit, which the state
     keeps, and the crawls whose interval is left out.
     """
-    last_start = _known_time(pages, "known_start").copy()
+    last_start = pages["known_start"].to_numpy().copy()
     last_change = pages["known_change"].to_numpy().copy()
     present = crawls.offsets[:-1] < crawls.offsets[1:]
     firsts = crawls.offsets[:-1][present]
     lasts = crawls.offsets[1:][present] - 1
     start, changed, modified = crawls.start, crawls.changed, crawls.modified
     previous = np.roll(crawls.time, 1)
-    previous[firsts] = _known_time(pages, "known_crawl")[present]
+    previous[firsts] = pages["known_crawl"].to_numpy()[present]
     crawls.crawled = (start == _NEVER) & (previous > _NEVER)
     new = firsts[(previous[firsts] == _NEVER) & (modified[firsts] > _NEVER)]
     changed[new] = True
@@ -644,26 +636,20 @@ def collect(connection: Any, files: list[Path], tally: Tally) -> None:
 
 def _derive(connection):
     """Bring what was read into the table ``crawl``, without what a state knows."""
-    parameters = {"known": KNOWN, "failed": FAILED}
-    with_state = _filled_table(connection, "state")
-    if with_state:
-        _execute(connection, "leave_out_known", parameters)
-    for table, step in _STEPS.items():
+    for table in ("fetches", "page_state"):
+        _leave_out_known(connection, table)
+    connection.execute(sql("find_suspects"))
+    for table, reasons in _STEPS.items():
         if _filled_table(connection, table):
-            reasons = {"unsigned": UNSIGNED, "dated_now": DATED_NOW}
-            reasons = reasons if table == "fetches" else {}
-            run(connection, sql(f"derive_{step}"), "comparing", **reasons)
-            if table == "fetches":
-                _execute(connection, "find_suspects")
+            run(connection, sql(f"derive_{table}"), "comparing", **reasons)
         connection.execute(f"drop table {table}")
-    if with_state:
-        _execute(connection, "leave_out_known_crawls", parameters)
+    _leave_out_known(connection, "crawl")
 
 
-def _execute(connection, name, parameters=None):
-    """Execute the statements of a file."""
-    for statement in connection.extract_statements(sql(name)):
-        connection.execute(statement, parameters)
+def _leave_out_known(connection, table):
+    """Leave out what the state of earlier logs knows."""
+    query = sql("leave_out_known").format(table=table)
+    connection.execute(query, {"known": KNOWN, "failed": FAILED})
 
 
 def _filled_table(connection, table):

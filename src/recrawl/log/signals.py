@@ -58,24 +58,12 @@ def attach(connection: Any, path: PathLike, tally: Tally) -> None:
         raise FileNotFoundError(f"no such file: {path}")
     with temporary_folder() as folder, sound(path):
         whole = mended(path, folder, check(path, {}), 0, tally)
-        _read(connection, path, whole)
-    _count(connection, path.name, tally)
-    for statement in connection.extract_statements(sql("count_signals")):
-        connection.execute(statement)
-
-
-def _read(connection, file, whole):
-    """Read a file, or what is whole of it, into the table ``signal``."""
-    try:
-        query = selected(connection, file, ("url", "time"), whole)
+        query = selected(connection, path, ("url", "time"), whole)
         connection.execute(f"create or replace temp view signals_text as {query}")
-        run(connection, sql("read_signals"), "signals")
-    except duckdb.InvalidInputException as error:
-        raise ValueError(f"{file} cannot be read: {first_line(error)}") from None
-
-
-def _count(connection, name, tally):
-    """Count the signals that are not used."""
+        try:
+            run(connection, sql("read_signals"), "signals")
+        except duckdb.InvalidInputException as error:
+            raise ValueError(f"{path} cannot be read: {first_line(error)}") from None
     rows = connection.execute(
         "select coalesce(reason, 'of pages that the log does not have') as why, "
         "count(*), min((row, coalesce(signal.url, '')), 3) "
@@ -83,5 +71,7 @@ def _count(connection, name, tally):
         "where reason is not null or page.url is null group by why"
     ).fetchall()
     for why, n, places in rows:
-        where = [(0, row, f"{name} row {row}: {url}") for row, url in places]
+        where = [(0, row, f"{path.name} row {row}: {url}") for row, url in places]
         tally.add(f"signals {why}", n, where)
+    for statement in connection.extract_statements(sql("count_signals")):
+        connection.execute(statement)

@@ -73,7 +73,7 @@ def compress(
     ([[1.0, 2.005, 4.0]], [[1, 2, 1]])
     """
     owner = np.repeat(np.arange(page.num_rows), history.n_crawls)
-    age = np.full(owner.size, np.nan) if history.age is None else history.age
+    age = history.all_ages
     aged = ~np.isnan(age)
     length = np.where(aged, np.maximum(age, _SHORTEST), history.interval)
     order, starts = _groups(owner, length, history.changed, aged)
@@ -133,11 +133,8 @@ def expand(page: Any) -> History:
     (array([1. , 2.5, 2.5]), array([ True, False, False]))
     """
     names = ("interval", "bits", "n", "aged")
-    lists = {name: page[name].combine_chunks() for name in names}
-    interval, bits, n, aged = (
-        np.asarray(column.flatten()) for column in lists.values()
-    )
-    n_groups = np.append(0, np.cumsum(pc.list_value_length(lists["n"])))
+    interval, bits, n, aged = (np.asarray(pc.list_flatten(page[k])) for k in names)
+    n_groups = np.append(0, np.cumsum(pc.list_value_length(page["n"])))
     offsets = np.append(0, np.cumsum(n))[n_groups]
     interval = np.repeat(interval, n)
     age = {"age": np.where(np.repeat(aged, n), interval, np.nan)} if aged.any() else {}

@@ -1,16 +1,17 @@
 """What decides a schedule: rates, tables of weights and limits, as arrays."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from paperlib import checks
 from paperlib.errors import ArgumentError
 from recrawl.log.output import description, opened, sound
-from recrawl.plan.limits import Limit, page_limits
+from recrawl.plan.known_pages import new_pages, read_urls
+from recrawl.plan.limits import CrawlLimits, Limit, page_limits
 from recrawl.plan.weights import weighted
 from recrawl.types import Array, PathLike
 
@@ -53,38 +54,59 @@ class Rates:
             raise ArgumentError("rates", "must hold at least one page, got none")
         #: What `estimate` wrote into the metadata.
         self.metadata = description(path)
+        self._added = pa.table({})
+
+    def add(self, path: PathLike) -> dict[str, int]:
+        """Append the pages of a list of URLs that have no row; counts of its lines."""
+        urls, repeated = read_urls(path)
+        added = new_pages(urls, self.read(["url"])["url"], self.metadata)
+        self._added = added.select([n for n in added.column_names if n in self.names])
+        n_new = self._added.num_rows
+        return {"new": n_new, "known": len(urls) - n_new, "repeated": repeated}
 
     def read(self, columns: list[str]) -> pa.Table:
         """Table of columns; the file may lack some."""
         with sound(self._path):
-            return self._file.read(columns=columns)
+            table = self._file.read(columns=columns)
+        added = self._added.select(set(columns) & set(self._added.column_names))
+        return pa.concat_tables([table, added], promote_options="permissive")
 
-    def batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        """Yield the same in batches, to hold only one of them."""
+    def batches(self, columns: list[str]) -> Iterator[pa.Table]:
+        """Yield the same in parts, to hold only one of them."""
         with sound(self._path):
-            yield from self._file.iter_batches(PAGES_PER_BATCH, columns=columns)
+            for batch in self._file.iter_batches(PAGES_PER_BATCH, columns=columns):
+                yield pa.table(batch)
+        if self._added.num_rows:
+            yield self._added
 
 
 @dataclass(frozen=True)
 class Pages:
-    """What is known of the pages, from the rates and tables of weights.
+    """What is known of the pages, from the rates and a table of importance.
 
     Parameters
     ----------
     columns : dict of ndarray, shape (n_pages,)
-        By name.
+        By name, as a `Problem` takes them.
     kinds : dict of bool ndarray
-        Pages of which little is known, by the reason, and those that are gone.
+        Pages of which little is known, by the reason; those that are gone, and those
+        on hosts that `estimate` flagged.
     hosts : pyarrow.DictionaryArray or None
         If hosts have limits.
     counts : dict
-        Those of `weighted`, by column.
+        Those of `weighted`; empty without a table of importance.
+    n_crawls : float
+        Median number of crawls of a page that has any; 0 if that is not known.
+    end : datetime64
+        The last crawl of all; NaT if none is known.
     """
 
     columns: dict
     kinds: dict
     hosts: pa.DictionaryArray | None
     counts: dict
+    n_crawls: float
+    end: np.datetime64
 
     @property
     def unknown(self) -> Array:
@@ -92,52 +114,67 @@ class Pages:
         return self.kinds["unfetched"] | self.kinds["incomparable"]
 
 
-def read_pages(file: Rates, needed: list[str], tables: Mapping[str, PathLike]) -> Pages:
+def read_pages(file: Rates, needed: list[str], importance: PathLike | None) -> Pages:
     """Read what decides the crawl rates; gone pages have no importance."""
-    optional = {"log_stderr", "log_rate", "n_crawls", "n_incomparable", "last_crawl"}
-    optional |= {"url"} if tables else set()
-    names = {"change_rate", "importance", "gone", *needed, *tables}
-    table = file.read(list(names | optional))
-    columns = {name: column(table, name) for name in names - {"host"}}
-    hosts, counts = None, {}
-    if "host" in names:
-        hosts = table["host"].dictionary_encode().combine_chunks()
+    flagged = {each["host"] for each in file.metadata.get("suspects", ())}
+    names = ["change_rate", "importance", "gone", "log_stderr", "log_rate", *needed]
+    names += ["n_crawls", "n_incomparable", "last_crawl"]
+    names += ["url"] if importance else []
+    names += ["host"] if flagged and "host" not in needed else []
+    table = file.read(names)
+    kinds = _kinds(table, pa.array(flagged, pa.string()))
+    weight, counts = column(table, "importance"), {}
+    if importance is not None:
+        weight, counts = weighted(importance, table["url"], weight)
+    columns = {"change_rate": column(table, "change_rate")}
+    columns["importance"] = _importance(np.where(kinds["gone"], 0.0, weight))
+    for name in {"log_rate", "recall", "false_rate"} & set(table.column_names):
+        columns[name] = column(table, name)
     if "log_stderr" in table.column_names:
         stderr = np.nan_to_num(column(table, "log_stderr"))  # unknown: none
         columns["log_stderr"] = checks.numbers("log_stderr", stderr)
-    if "log_rate" in table.column_names:
-        columns["log_rate"] = column(table, "log_rate")
-    for name, path in tables.items():
-        found = weighted(path, table["url"], columns[name], name)
-        columns[name], counts[name] = found
-    weight = np.where(columns["gone"], 0.0, columns["importance"])
-    columns["importance"] = checks.numbers("column importance", weight)
+    hosts = None
+    if "host" in needed:
+        hosts = table["host"].dictionary_encode().combine_chunks()
+    n_crawls = column(table, "n_crawls")
+    crawled = n_crawls[n_crawls > 0]
+    median = np.median(crawled).item() if crawled.size else 0.0
+    end = np.fmax.reduce(column(table, "last_crawl"))
+    return Pages(columns, kinds, hosts, counts, median, end)
+
+
+def _importance(weight):
+    """The weights, checked."""
+    weight = checks.numbers("column importance", weight)
     with np.errstate(over="ignore"):
-        total = columns["importance"].sum()
+        total = weight.sum()
     if total == np.inf:
         raise ValueError(
             "column importance must have a finite sum, got inf; use another unit"
         )
-    if not columns["importance"].any():
+    if total == 0:
         rule = "must hold a page with importance that is not gone, got none of "
-        raise ArgumentError("rates", f"{rule}{columns['importance'].size}")
-    return Pages(columns, _kinds(table, columns["gone"]), hosts, counts)
+        raise ArgumentError("rates", f"{rule}{weight.size}")
+    return weight
 
 
-def _kinds(table, gone):
-    """Masks of pages of which little is known, by the reason, and of those gone."""
-    no_interval = np.zeros(table.num_rows, dtype=bool)
+def _kinds(table, flagged):
+    """Masks of pages of which little is known, by the reason, and of other kinds."""
+    gone = column(table, "gone")
+    no_interval = no_crawl = suspect = np.zeros(table.num_rows, dtype=bool)
     if "n_crawls" in table.column_names:
-        no_interval = (column(table, "n_crawls") == 0) & ~gone
-    no_crawl = no_interval
+        no_interval = no_crawl = (column(table, "n_crawls") == 0) & ~gone
     if "last_crawl" in table.column_names:
         no_crawl = np.isnat(column(table, "last_crawl")) & ~gone
+    if "host" in table.column_names:
+        suspect = pc.is_in(table["host"], flagged).to_numpy()
     incomparable = no_crawl & (column(table, "n_incomparable") > 0)
     return {
         "unfetched": no_crawl & ~incomparable,
         "incomparable": incomparable,
         "unmeasured": no_interval & ~no_crawl,
         "gone": gone,
+        "suspect": suspect,
     }
 
 
@@ -158,41 +195,20 @@ def column(table: pa.Table, name: str) -> Array:
 
 
 def limit_arrays(
-    file: Rates,
-    pages: Pages,
-    rows: list[Limit],
-    intervals: tuple,
-    per_host: Any,
+    file: Rates, pages: Pages, exceptions: list[Limit], limits: CrawlLimits
 ) -> dict[str, Array]:
-    """Limits of pages and hosts as arrays of a `Problem`, only those in force."""
+    """Limits of pages and hosts as arguments of an allocation, only those in force."""
     found = {}
-    least, greatest = intervals
-    if any(intervals) or rows:
-        names = ["change_rate"]
-        if rows:
-            names = ["url"] if pages.hosts is None else ["url", "host"]
-        low, high = page_limits(file.batches(names), rows, least, greatest)
-        low = np.where(pages.kinds["gone"], 0.0, low)
+    if exceptions or limits.least_interval or limits.greatest_interval:
+        batches = file.batches(["url", "host"] if exceptions else ["change_rate"])
+        low, high = page_limits(batches, exceptions, limits)
+        low[pages.kinds["gone"]] = 0.0
         found |= {"min_rate": low} if low.any() else {}
         found |= {"max_rate": high} if (high < np.inf).any() else {}
-    if pages.hosts is not None:
+    rates = {each.pattern: each.rate for each in exceptions if each.rate is not None}
+    if rates or limits.per_host:
+        others = limits.per_host or np.inf
         names = pages.hosts.dictionary.to_pylist()
-        given = per_host if isinstance(per_host, Mapping) else {None: per_host}
-        given = {host: limit for host, limit in given.items() if limit is not None}
-        _check_hosts("per_host", given.keys() - {None}, names)
-        of_rows = {row.pattern: row.rate for row in rows if row.rate is not None}
-        _check_hosts("limits", of_rows.keys(), names)
-        given |= of_rows
-        if given:
-            others = given.get(None, np.inf)
-            limit = np.array([float(given.get(name, others)) for name in names])
-            found |= {"host": np.asarray(pages.hosts.indices), "host_limit": limit}
+        found["host"] = np.asarray(pages.hosts.indices)
+        found["host_limit"] = np.array([rates.get(name, others) for name in names])
     return found
-
-
-def _check_hosts(argument, named, hosts):
-    """Raise a ValueError if hosts are named that have no page."""
-    if unknown := sorted(named - set(hosts)):
-        some = ", ".join(map(repr, unknown[:5]))
-        rule = f"must name hosts that have pages, got {len(unknown)} without: {some}"
-        raise ArgumentError(argument, rule)

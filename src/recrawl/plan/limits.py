@@ -1,4 +1,4 @@
-"""Limits of pages and hosts, from a file of patterns."""
+"""Limits of pages and hosts: for all of them, and from a file of patterns."""
 
 from __future__ import annotations
 
@@ -13,15 +13,54 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from paperlib import checks
+from paperlib.errors import ArgumentError
 from recrawl.log.formats.base import unpacked
 from recrawl.log.formats.tables import header
 from recrawl.types import Array, PathLike
 from recrawl.units import as_text, days, per_day
 
-__all__ = ["Limit", "page_limits", "read_limits"]
+__all__ = ["CrawlLimits", "Limit", "page_limits", "read_limits"]
 
 _NOTHING = re.compile("(?i)|-|n/?a|nan|null|none")
 _PARSERS = {"least_interval": days, "greatest_interval": days, "rate": per_day}
+
+
+@dataclass(frozen=True)
+class CrawlLimits:
+    """How often pages and hosts may be crawled; None where there is no limit.
+
+    Parameters
+    ----------
+    least_interval, greatest_interval : float, optional
+        Days between crawls of a page, at least and at most. Pages that are gone have
+        none.
+    per_host : float, optional
+        Crawls a day that each host allows.
+    exceptions : path, optional
+        A CSV file of other limits by host or URL, see `read_limits`.
+
+    Examples
+    --------
+    >>> CrawlLimits(least_interval=2.0, greatest_interval=1.0)
+    Traceback (most recent call last):
+    paperlib.errors.ArgumentError: least_interval must be at most greatest_interval, \
+1 days, got 2
+    """
+
+    least_interval: float | None = None
+    greatest_interval: float | None = None
+    per_host: float | None = None
+    exceptions: PathLike | None = None
+
+    def __post_init__(self):
+        for name in ("least_interval", "greatest_interval", "per_host"):
+            if getattr(self, name) is not None:
+                checks.number(name, getattr(self, name), above=True)
+        least, greatest = self.least_interval, self.greatest_interval
+        if None not in (least, greatest) and least > greatest:
+            rule = f"at most greatest_interval, {greatest:g} days, got {least:g}"
+            raise ArgumentError("least_interval", f"must be {rule}")
 
 
 @dataclass(frozen=True)
@@ -58,7 +97,7 @@ class Limit:
 
         Parameters
         ----------
-        batch : pyarrow.RecordBatch
+        batch : pyarrow.RecordBatch or Table
             With the column host, or url for a URL.
 
         Returns
@@ -69,7 +108,7 @@ class Limit:
         pattern = re.escape(self.pattern).replace(r"\*", ".*")
         column = batch["host" if self.is_host else "url"]
         mask = pc.match_substring_regex(column, f"(?s)^{pattern}$")
-        return mask.fill_null(False).to_numpy(zero_copy_only=False)
+        return np.asarray(mask.fill_null(False))
 
 
 def read_limits(path: PathLike) -> list[Limit]:
@@ -161,21 +200,18 @@ def _limit(where, row):
 
 
 def page_limits(
-    batches: Any,
-    limits: list[Limit],
-    least_interval: float | None,
-    greatest_interval: float | None,
+    batches: Any, exceptions: list[Limit], limits: CrawlLimits
 ) -> tuple[Array, Array]:
     """Least and greatest crawl rate of each page.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        Pages, with the column url and, for hosts, host; without limits any.
-    limits : list of Limit
+        Pages, with the column url and, for hosts, host; without exceptions any.
+    exceptions : list of Limit
         Of `read_limits`: a later one overrules those before.
-    least_interval, greatest_interval : float or None
-        Days, for pages on which no pattern says something else.
+    limits : CrawlLimits
+        For pages on which no pattern says something else.
 
     Returns
     -------
@@ -192,30 +228,31 @@ def page_limits(
     >>> import pyarrow as pa
     >>> pages = pa.record_batch({"url": ["https://a/", "https://a/news/1"]})
     >>> news = Limit("https://a/news/*", greatest_interval=0.5)
-    >>> page_limits([pages], [news], None, 30.0)[0].round(3)
+    >>> month = CrawlLimits(greatest_interval=30.0)
+    >>> page_limits([pages], [news], month)[0].round(3)
     array([0.033, 2.   ])
     """
-    greatest = np.inf if greatest_interval is None else greatest_interval
-    unmatched, found = {limit.pattern for limit in limits}, []
+    unmatched, found = {limit.pattern for limit in exceptions}, []
     for batch in batches:
-        rows = np.empty((2, batch.num_rows))
-        rows[0], rows[1] = least_interval or 0.0, greatest
-        for limit in limits:
+        least = np.full(batch.num_rows, limits.least_interval or 0.0)
+        greatest = np.full(batch.num_rows, limits.greatest_interval or np.inf)
+        for limit in exceptions:
             here = limit.matches(batch)
             if here.any():
                 unmatched.discard(limit.pattern)
-            given = limit.least_interval, limit.greatest_interval
-            for row, value in zip(rows, given, strict=True):
-                if value is not None:
-                    row[here] = value
-        crossed = np.flatnonzero(rows[0] > rows[1])
+            if limit.least_interval is not None:
+                least[here] = limit.least_interval
+            if limit.greatest_interval is not None:
+                greatest[here] = limit.greatest_interval
+        crossed = np.flatnonzero(least > greatest)
         if crossed.size:
-            low, high = map(as_text, rows[:, crossed[0]])
+            k = crossed[0]
             raise ValueError(
                 "the least interval of a page must be at most its greatest, got "
-                f"{low} and {high} for {batch['url'][crossed[0]].as_py()!r}"
+                f"{as_text(least[k])} and {as_text(greatest[k])} for "
+                f"{batch['url'][k].as_py()!r}"
             )
-        found.append(rows)
+        found.append((least, greatest))
     if unmatched:
         shown = ", ".join(map(repr, sorted(unmatched)[:5]))
         raise ValueError(

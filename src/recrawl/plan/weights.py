@@ -1,4 +1,4 @@
-"""Importance of pages, or the cost of their crawls, from a table of one's own."""
+"""Importance of pages, from a table of the user."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ _MEMORY = "1GiB"
 _SHOWN = 3  # URLs that name no page
 
 
-def weighted(
-    path: PathLike, url: Any, values: Array, column: str = "importance"
-) -> tuple[Array, dict[str, Any]]:
+def weighted(path: PathLike, url: Any, values: Array) -> tuple[Array, dict[str, Any]]:
     r"""Importance of pages by a table, where it names them.
 
     Parameters
@@ -36,8 +34,6 @@ def weighted(
         The pages.
     values : ndarray, shape (n_pages,)
         Of the pages that the table does not name.
-    column : str, default "importance"
-        Another column of the table than importance.
 
     Returns
     -------
@@ -64,11 +60,11 @@ def weighted(
     ...     weighted(table, pa.chunked_array([["a", "b"]]), np.ones(2))
     (array([ 1., 30.]), {'named': 1, 'others': 1, 'unknown': 1, 'first': ['x']})
     """
-    names, given, texts = _read(path, column)
+    names, given, texts = _read(path)
     wrong = np.flatnonzero(~((given >= 0) & (given < np.inf)))
     if wrong.size:
         raise ValueError(
-            f"{column} in {path} must be non-negative and finite, got "
+            f"importance in {path} must be non-negative and finite, got "
             f"{texts[wrong[0]].as_py()!r} of {names[wrong[0]].as_py()!r}"
         )
     if pc.count_distinct(names, mode="all").as_py() < len(names):
@@ -91,18 +87,19 @@ def weighted(
     return values, counts | {"unknown": unknown.size, "first": first}
 
 
-def _read(path, column):
-    """URLs, the numbers of the column (NaN where there is none), and their texts."""
+def _read(path):
+    """URLs, their importance (NaN where it is no number), and its texts."""
     with database(_MEMORY) as (connection, _):
         with sound(path):
-            query = selected(connection, Path(path), ("url", column))
+            query = selected(connection, Path(path), ("url", "importance"))
         connection.execute(sql("tables"))
-        number = f"coalesce(try_cast({column} as double), 'nan') as number"
+        numbers = (
+            "select *, coalesce(try_cast(importance as double), 'nan') as number "
+            f"from ({query}) where not is_nothing(text_of(importance))"
+        )
         try:
-            named = f"({query}) where not is_nothing(text_of({column}))"
-            found = connection.sql(f"select *, {number} from {named}")
-            table = found.to_arrow_table()
+            table = connection.sql(numbers).to_arrow_table()
         except duckdb.Error as error:
             raise ValueError(f"{path} cannot be read: {first_line(error)}") from None
     names = table["url"].cast(pa.large_string())  # all may be more than 2 GiB
-    return names.combine_chunks(), table["number"].to_numpy(), table[column]
+    return names.combine_chunks(), table["number"].to_numpy(), table["importance"]

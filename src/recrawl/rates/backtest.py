@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from paperlib import checks
 from recrawl.log import reading
@@ -15,8 +13,9 @@ from recrawl.log.state import kept
 from recrawl.rates import host_prior, likelihood
 from recrawl.types import PathLike
 
-__all__ = ["Backtest", "backtest", "split"]
+__all__ = ["Backtest", "backtest"]
 
+_RULES = "prior", "one rate"
 _N_BINS = 10  # of the calibration, of equal width in probability
 
 
@@ -88,106 +87,65 @@ def backtest(path: PathLike, *, share: float = 0.8, memory: str = "50%") -> Back
     with reading.opened(path, memory=memory) as log:
         cut = log.time_at(share)
         sample = log.sample(host_prior.SAMPLE)
-        rules = _rules(split(sample, cut)[0], sample.page["host"])
-        scores = [_score(batch, cut, rules) for batch in log.batches()]
-    loss, n_bits, counts = zip(*scores, strict=True)
-    n_bits = np.concatenate(n_bits)
-    if not n_bits.any():
+        host = sample.page["host"]
+        _, before, _ = _split(sample, cut)
+        chosen = host_prior.choose(before, bits=before, host=host)
+        together = History(before.interval, before.changed)
+        one_rate = likelihood.mle(together, substitute=True)
+        found = [_predicted(batch, cut, chosen, one_rate) for batch in log.batches()]
+    n_bits, bits = (np.concatenate(each, axis=-1) for each in zip(*found, strict=True))
+    if not bits.size:
         raise ValueError(
             f"{path} must hold a page with intervals before and after {share:g} "
             "of its rows, got none"
         )
-    return _summary(list(rules), np.concatenate(loss, axis=1), n_bits, sum(counts))
+    return _summary(np.repeat(np.arange(n_bits.size), n_bits), *bits)
 
 
-def split(batch: Any, cut: int) -> tuple[History, History, NDArray[np.integer]]:
-    """Split the history of pages that have intervals before a time.
-
-    Parameters
-    ----------
-    batch : reading.Batch
-        Any pages of a log.
-    cut : int
-        Microseconds since 1970; a crawl at this time is before it.
-
-    Returns
-    -------
-    before : History, shape (n_pages,)
-        The crawls before it.
-    after : History, shape (1,)
-        Those after it, of all pages together that have some before.
-    owner : ndarray of int
-        The page of each of the latter.
-
-    Examples
-    --------
-    >>> from recrawl.log.reading import Batch
-    >>> history = History([1.0, 2.0, 3.0], [0, 1, 1], [0, 2, 3])
-    >>> time, crawled = np.array([1, 3, 4]), np.ones(3, dtype=bool)
-    >>> batch = Batch(None, history, time, crawled)
-    >>> before, after, owner = split(batch, 2)
-    >>> before.interval, after.interval, owner
-    (array([1.]), array([2.]), array([0]))
-    """
-    interval, changed, offsets = batch.bits.ragged()
+def _split(batch, cut):
+    """Crawls of each page, those up to a time, and which come after one of these."""
     early = batch.time[batch.crawled] <= cut
-    before = kept(batch.bits, early)
-    owner = np.repeat(np.arange(before.n_crawls.size), np.diff(offsets))
-    late = ~early & (before.n_crawls > 0)[owner]
-    after = History(interval[late], changed[late], [0, np.count_nonzero(late)])
-    return before, after, owner[late]
+    bits = batch.bits
+    before = kept(bits, early)
+    return bits, before, ~early & bits.per_crawl(before.n_crawls > 0)
 
 
-def _rules(sample, host):
-    """Functions from a history and hosts to change rates, learnt from a sample."""
-    interval, changed, _ = sample.ragged()
-    together = History(interval, changed, [0, interval.size])
-    one_rate = likelihood.mle(together, substitute=True)
-    return {
-        "prior": host_prior.choose(sample, bits=sample, host=host).rate,
-        "one rate": lambda history, host: np.full(history.shape, one_rate),
-    }
+def _predicted(batch, cut, chosen, one_rate):
+    """Number of bits of each page after a time; the bits, and rates from before."""
+    bits, before, late = _split(batch, cut)
+    rate = bits.per_crawl(chosen.rate(before, batch.page["host"]))[late]
+    one_rate = np.full(rate.size, one_rate)
+    columns = bits.changed[late], bits.interval[late], rate, one_rate
+    return kept(bits, late).n_crawls, np.array(columns)
 
 
-def _score(batch, cut, rules):
-    """Score the predictions of the crawls after a time from those before.
-
-    Returns the sum of losses by rule and page; the number of bits by page; and
-    by rule and bin of probability the sum of probabilities, the number of
-    changes, and the number of bits.
-    """
-    before, after, owner = split(batch, cut)
-    (n_pages,) = before.shape
-    losses, counts = [], []
-    for rule in rules.values():
-        rate = rule(before, batch.page["host"])[owner]
-        loss = host_prior.log_loss(rate, after.interval, after.changed)
-        losses.append(np.bincount(owner, loss, minlength=n_pages))
-        probability = -np.expm1(-rate * after.interval)
-        place = np.minimum((probability * _N_BINS).astype(int), _N_BINS - 1)
-        columns = [
-            np.bincount(place, weight, minlength=_N_BINS)
-            for weight in (probability, after.changed, np.ones(owner.size))
-        ]
-        counts.append(np.column_stack(columns))
-    return np.array(losses), np.bincount(owner, minlength=n_pages), np.array(counts)
-
-
-def _summary(names, loss, n_bits, counts):
-    """Summarise losses by rule and page, and counts by rule and bin."""
-    n = n_bits.sum()
-    mean = loss.sum(axis=1) / n
-    order = mean.argsort(kind="stable")
-    behind, best = loss - loss[order[0]], mean[order[0]]
+def _summary(page, changed, interval, *rates):
+    """Summarise bits, the pages that they are of, and their predictions by rule."""
+    n = page.size
+    loss = host_prior.log_loss(rates, interval, changed)
+    mean = loss.mean(axis=1)
+    behind = loss - loss[mean.argmin()]
     # Pages are independent, bits of a page are not: the standard error is that
     # of a ratio of sums over pages.
-    residual = behind - n_bits * (mean - best)[:, np.newaxis]
-    stderr = np.sqrt((residual**2).sum(axis=1)) / n
-    with np.errstate(invalid="ignore"):
-        calibration = np.dstack([counts[..., :2] / counts[..., 2:], counts[..., 2]])
-    return Backtest(
-        int(n),
-        {names[k]: mean[k].item() for k in order},
-        {names[k]: stderr[k].item() for k in order},
-        dict(zip(names, calibration, strict=True)),
+    behind -= behind.mean(axis=1, keepdims=True)
+    stderr = [np.linalg.norm(np.bincount(page, each)).item() / n for each in behind]
+    calibration = [_calibration(rate * interval, changed) for rate in rates]
+    order = mean.argsort(kind="stable")
+    mean, stderr, calibration = (
+        {_RULES[k]: values[k] for k in order}
+        for values in (mean.tolist(), stderr, calibration)
     )
+    return Backtest(n, mean, stderr, calibration)
+
+
+def _calibration(n_changes, changed):
+    """Mean probability, share of changes, and number of crawls, by bin.
+
+    The probabilities follow from the expected numbers of changes.
+    """
+    probability = -np.expm1(-n_changes)
+    place = np.minimum((probability * _N_BINS).astype(int), _N_BINS - 1)
+    n = np.bincount(place, minlength=_N_BINS)
+    sums = [np.bincount(place, each, _N_BINS) for each in (probability, changed)]
+    with np.errstate(invalid="ignore"):  # 0 / 0 of an empty bin
+        return np.column_stack([*(sums / n), n])

@@ -1,16 +1,37 @@
-"""Variance inflation of the estimated rate when changes are not Poisson."""
+"""How the changes of a log's pages depend on each other, page by page and host.
+
+The intervals of `estimate` are widened by the dispersion, which is 1 if changes are
+Poisson. Few crawls do not show it: the dispersion of a page is shrunk to that of its
+host, and this one to that of the log.
+"""
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import ArrayLike
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from recrawl.log.history import History
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import scipy
+from numpy.typing import ArrayLike, NDArray
+
 from recrawl.rates import likelihood_kernels as kernels
-from recrawl.rates.likelihood import each_page
+from recrawl.rates.likelihood import LEVEL, each_page
 from recrawl.types import Array, Values
 
-__all__ = ["dispersion", "pooled_dispersion", "shrunk_dispersion"]
+if TYPE_CHECKING:
+    from recrawl.log.history import History
+
+__all__ = [
+    "Dispersion",
+    "by_host",
+    "dispersion",
+    "encoded",
+    "measured",
+    "pooled_dispersion",
+    "shrunk_dispersion",
+]
 
 # In the mean dispersion of a log, the model's dispersion 1 has the weight of this many
 # degrees of freedom, so that a few crawls do not determine the mean (our choice).
@@ -142,3 +163,158 @@ def shrunk_dispersion(
     array([1., 3.])
     """
     return mean + freedom / (freedom + weight) * (value - mean)
+
+
+def measured(history: History, change_rate: Array, page: Any) -> tuple[Array, Array]:
+    """Dispersion of pages, from their crawls and from earlier logs.
+
+    Parameters
+    ----------
+    history : History, shape (n_pages,)
+        Crawls of this log.
+    change_rate : ndarray, shape (n_pages,)
+        Their rates.
+    page : pyarrow.Table
+        With the columns dispersion and freedom of earlier logs.
+
+    Returns
+    -------
+    value, freedom : ndarray, shape (n_pages,)
+        The mean of this log's and the earlier ones', by degrees of freedom, and
+        the sum of these. Dependence of crawls of different logs does not show.
+
+    Examples
+    --------
+    >>> from recrawl.log.history import History
+    >>> before = pa.table({"dispersion": [2.0], "freedom": [3.0]})
+    >>> measured(History([1.0], [True], [0, 1]), np.ones(1), before)
+    (array([2.]), array([3.]))
+    """
+    value, freedom = dispersion(history, change_rate)
+    before, known = (np.asarray(page[name]) for name in ("dispersion", "freedom"))
+    total = freedom + known
+    excess = freedom * (value - 1) + known * (before - 1)
+    return 1 + excess / np.maximum(total, 1), total
+
+
+@dataclass(frozen=True)
+class Dispersion:
+    """Dispersion of a log and of its hosts, as `dispersion` has it.
+
+    Parameters
+    ----------
+    mean : float
+        Mean dispersion of the log.
+    weight : float
+        Degrees of freedom that a mean counts as, beside those of a page.
+    hosts : dict of float
+        Dispersion by host, of those in the sample.
+
+    Examples
+    --------
+    >>> Dispersion(1.0, 30.0, {"example.org": 2.5}).hosts["example.org"]
+    2.5
+    """
+
+    mean: float
+    weight: float
+    hosts: dict
+
+    @classmethod
+    def learn(cls, value: Array, freedom: Array, host: Any) -> Dispersion:
+        """Learn it from a random sample of pages.
+
+        Parameters
+        ----------
+        value, freedom : ndarray, shape (n_pages,)
+            Of `measured`.
+        host : pyarrow.Array or ChunkedArray
+            Host of each page.
+
+        Returns
+        -------
+        Dispersion
+            With a mean of 1 and no weight to speak of from a sample that shows
+            nothing.
+        """
+        mean, weight = pooled_dispersion(value, freedom)
+        names, member = encoded(host)
+        own = np.bincount(member, freedom, len(names))
+        total = np.bincount(member, freedom * value, len(names))
+        hosts = shrunk_dispersion(total / np.maximum(own, 1.0), own, mean, weight)
+        return cls(mean, weight, dict(zip(names, hosts.tolist(), strict=True)))
+
+    def of(self, value: Array, freedom: Array, host: Any) -> Array:
+        """Find the dispersion by which the intervals of pages are widened.
+
+        Parameters
+        ----------
+        value, freedom, host
+            As in `learn`, of any pages of the log.
+
+        Returns
+        -------
+        ndarray, shape (n_pages,)
+            At least 1. A dispersion that is not known well is raised by the
+            squared ratio of the quantiles of Student's t and of the normal
+            distribution.
+        """
+        mean = by_host(self.hosts, self.mean, host)
+        value = shrunk_dispersion(value, freedom, mean, self.weight)
+        # degrees of freedom of pages are small whole numbers: one quantile for each
+        tail = (1 + LEVEL) / 2
+        each = np.arange(int(freedom.max(initial=0)) + 1)
+        wider = scipy.special.stdtrit(each + self.weight, tail)
+        wider /= scipy.special.ndtri(tail)
+        return np.maximum(value * wider[freedom.astype(int)] ** 2, 1.0)
+
+
+def encoded(host: Any) -> tuple[list[str], NDArray[np.integer]]:
+    """Names of hosts, and the number of each page's host.
+
+    Parameters
+    ----------
+    host : pyarrow.Array or ChunkedArray
+        Host of each page.
+
+    Returns
+    -------
+    names : list of str
+        Each host once.
+    member : ndarray of int, shape (n_pages,)
+        Places in the list.
+
+    Examples
+    --------
+    >>> encoded(pa.array(["b", "a", "b"]))
+    (['b', 'a'], array([0, 1, 0], dtype=int32))
+    """
+    if isinstance(host, pa.ChunkedArray):
+        host = host.combine_chunks()
+    named = pc.dictionary_encode(host, null_encoding="encode")
+    return named.dictionary.to_pylist(), np.asarray(named.indices)
+
+
+def by_host(values: dict[str, Any], other: Any, host: Any) -> Array:
+    """Value of each page's host.
+
+    Parameters
+    ----------
+    values : dict
+        Numbers, or arrays of one length, by host.
+    other : float or ndarray
+        That of all other hosts.
+    host : pyarrow.Array or ChunkedArray
+        Host of each page.
+
+    Returns
+    -------
+    ndarray, shape (n_pages, ...)
+
+    Examples
+    --------
+    >>> by_host({"a": 2.0}, 1.0, pa.array(["a", "b"]))
+    array([2., 1.])
+    """
+    names, member = encoded(host)
+    return np.array([values.get(name, other) for name in names])[member]

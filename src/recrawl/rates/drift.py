@@ -17,13 +17,13 @@ from recrawl.types import Array
 if TYPE_CHECKING:
     from recrawl.log.reading import Batch
 
-__all__ = ["drift", "number_of_changes"]
+__all__ = ["drift", "most_changes"]
 
 _CUTS = 0.4, 0.6, 0.8, 1.0  # shares of the crawls, in time, at which parts end
 LEAST_BITS = 400  # to predict; with fewer, a factor has an error of a fifth and more
 _MOST_BITS = 100_000  # of a part: every n-th of more
 _MOST = 3.0  # of the logarithm of a factor, where nothing or everything changed
-_TAIL = 0.025
+_LEVEL = 0.975  # of the upper limit of a number of changes
 
 
 def drift(
@@ -75,7 +75,11 @@ def drift(
     owner = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
     factors = []
     for cut, end in itertools.pairwise(np.unique(cuts)):
-        learnt = posterior(_restricted(sample, time <= cut))
+        early = time <= cut
+        history = kept(sample.history, early)
+        learnt = posterior(
+            replace(sample, history=history, time=time[early], crawled=crawled[early])
+        )
         later = np.flatnonzero(crawled & (time > cut) & (time <= end))
         later = later[:: later.size // _MOST_BITS + 1]
         names = "change_rate", "log_stderr", "log_rate"
@@ -84,41 +88,34 @@ def drift(
     return factors
 
 
-def _restricted(batch, keep):
-    """The batch with some of its crawls."""
-    crawls = {"time": batch.time[keep], "crawled": batch.crawled[keep]}
-    return replace(batch, history=kept(batch.history, keep), n_signals=None, **crawls)
-
-
 def _factor(rates, interval, changed):
     """The factor of `drift` for the bits of one part."""
     # half a change stands for none
     found = np.clip(changed.sum(), 0.5, max(changed.size - 0.5, 0.5))
 
     def missing(log):
-        def unchanged(rate):
-            return np.exp(-rate * np.exp(log) * interval)
-
-        return interval.size - expected(unchanged, *rates).sum() - found
+        time = np.exp(log) * interval
+        unchanged = expected(lambda rate: np.exp(-rate * time), *rates)
+        return interval.size - unchanged.sum() - found
 
     if missing(-_MOST) >= 0 or missing(_MOST) <= 0:
         return float(np.exp(np.copysign(_MOST, -missing(0.0))))
     return float(np.exp(scipy.optimize.brentq(missing, -_MOST, _MOST, xtol=1e-6)))
 
 
-def number_of_changes(
+def most_changes(
     log_rate: Array, log_stderr: Array, period: float, factors: list[float] | None
-) -> tuple[Array, Array]:
-    r"""A 95% prediction interval of the number of changes of each page in a period.
+) -> Array:
+    r"""Upper limit of the number of changes of each page in a period.
 
-    At a lognormal rate, the number has the mean and the variance
+    With a probability of .975 a page changes no more often. At a lognormal rate, the
+    number has the mean and the variance
 
-    .. math:: m = T e^{\mu + \sigma^2 / 2}, \qquad v = m + m^2 (e^{\sigma^2} - 1) .
+    .. math:: m = T e^{\mu + \sigma^2 / 2}, \qquad v = m + m^2 (e^{\sigma^2} - 1) ,
 
-    Its limits are those of the gamma distribution with these two, rounded: within one
-    change of those of the negative binomial distribution (measured), at a tenth of
-    its time. The lower one takes the least of the factors of `drift` and 1, the upper
-    one the greatest.
+    at the greatest of the factors of `drift` and 1. The limit is that of the gamma
+    distribution with these two, rounded: within one change of that of the negative
+    binomial distribution (measured), at a tenth of its time.
 
     Parameters
     ----------
@@ -131,19 +128,14 @@ def number_of_changes(
 
     Returns
     -------
-    low, high : ndarray, shape (n_pages,)
+    ndarray, shape (n_pages,)
 
     Examples
     --------
-    >>> number_of_changes(np.log([0.01, 1.0]), np.array([0.5, 0.1]), 30.0, [0.8, 1.5])
-    (array([ 0., 15.]), array([ 3., 62.]))
+    >>> most_changes(np.log([0.01, 1.0]), np.array([0.5, 0.1]), 30.0, [0.8, 1.5])
+    array([ 3., 62.])
     """
-    factors = [1.0, *(factors or [])]
-    mean = period * np.exp(log_rate + log_stderr**2 / 2)
-    limits = []
-    for factor, tail in ((min(factors), _TAIL), (max(factors), 1 - _TAIL)):
-        m = factor * mean
-        per_change = 1 + m * np.expm1(log_stderr**2)  # variance over mean
-        quantile = scipy.special.gammaincinv(m / per_change, tail) * per_change
-        limits.append(np.rint(quantile))
-    return limits[0], limits[1]
+    mean = period * np.exp(log_rate + log_stderr**2 / 2) * max([1.0, *(factors or [])])
+    per_change = 1 + mean * np.expm1(log_stderr**2)  # variance over mean
+    quantile = scipy.special.gammaincinv(mean / per_change, _LEVEL)
+    return np.rint(quantile * per_change)

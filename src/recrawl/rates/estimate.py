@@ -7,7 +7,6 @@ import functools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,16 +16,16 @@ import pyarrow.compute as pc
 
 from paperlib.errors import ArgumentError
 from recrawl.log import cluster, reading
+from recrawl.log.database import sql
 from recrawl.log.files import alone
-from recrawl.log.output import check_once, check_output, description, parquet, table
+from recrawl.log.output import check_once, check_output, description, table
 from recrawl.log.state import compress
 from recrawl.log.tally import warn
 from recrawl.rates import freshness, host_prior, likelihood
-from recrawl.rates.bulk_days import bulk_days
-from recrawl.rates.dependence import Dependence, measured
-from recrawl.rates.drift import drift, number_of_changes
-from recrawl.rates.quality import Quality
-from recrawl.rates.suspects import Suspects
+from recrawl.rates.diagnosis import Suspects, bulk_days
+from recrawl.rates.dispersion import Dispersion, measured
+from recrawl.rates.drift import drift, most_changes
+from recrawl.rates.quality import SOURCES, Quality
 from recrawl.types import PathLike
 from recrawl.units import counted
 
@@ -46,6 +45,7 @@ _COPIED = (
     "last_crawl",
     "gone",
 )
+_DEGENERATE = "never changed", "always changed"
 _DAY = 86_400_000_000  # microseconds
 
 
@@ -76,16 +76,13 @@ class Estimates:
         than was predicted from before (`drift.drift`); None with fewer than 400 bits
         to predict.
     period : float
-        A fifth of the log's length, days: the prediction intervals of numbers of
-        changes are of a period as long as this; 0 if the log does not tell.
+        A fifth of the log's length, days: the upper limits of numbers of changes are
+        of a period as long as this; 0 if the log does not tell.
     what : str
         The format that the files were taken for.
     pace : float
-        Crawls a day that the log made: its intervals between crawls, and its
-        fetches with nothing to compare, by its length; 0 if it does not tell, as
-        a dump of states.
-    pace_of_all : float
-        The pace with the first crawl of each page, which ends no interval.
+        Fetches a day that the log made, also the first one of each page and failed
+        ones; 0 if it does not tell, as a dump of states.
     suspects : list of Suspect
         Hosts whose pages are not what they seem.
     bulk_days : list of BulkDay
@@ -113,7 +110,6 @@ class Estimates:
     period: float
     what: str
     pace: float
-    pace_of_all: float
     suspects: list
     bulk_days: list
     kinds: dict
@@ -159,13 +155,13 @@ def estimate(
         (intervals between crawls), n_changed (of these), n_failed, n_incomparable
         (fetches of this log that have nothing to be compared by), first_crawl,
         last_crawl, gone, change_rate (1/day), its 95% interval from low to high
-        (`likelihood.likelihood_interval`), log_stderr (standard
+        (`likelihood.spread`), log_stderr (standard
         deviation of the logarithm of the change rate in its posterior,
         `likelihood.log_stderr`), log_rate (mean of that logarithm in the same
-        posterior, of 1/day, `likelihood.mean_log_rate`), dispersion (by which
-        the interval and the posterior are widened, 1 or more), next_low and next_high
-        (95% prediction interval of the number of changes in the next `period`,
-        `drift.number_of_changes`; absent without a period), freshness_now
+        posterior, of 1/day, `likelihood.spread`), dispersion (by which
+        the interval and the posterior are widened, 1 or more), next_high (upper limit
+        of the number of changes in the next `period`, which holds with a probability
+        of .975, `drift.most_changes`; absent without a period), freshness_now
         (expected between the crawls of this log, at change_rate; null without
         any), degenerate ("never" or "always" changed, or null). The metadata
         "recrawl" are the `Estimates` as JSON.
@@ -236,7 +232,7 @@ def estimate(
     Intervals are widened where changes depend on each other: the likelihood is
     raised to the power 1 / dispersion. The dispersion of a page, from its crawls in
     this log (`dispersion.dispersion`), is shrunk to that of its host and of the log
-    (`recrawl.rates.dependence`), and counts as much as the page's crawls do beside the
+    (`recrawl.rates.dispersion`), and counts as much as the page's crawls do beside the
     pseudo-observations. The intervals hold the rate that very many crawls at such
     intervals would give; where changes cluster within one interval, several count
     as one, and the mean number of changes a day is higher.
@@ -270,12 +266,12 @@ def estimate(
         opened(path, state=_existing(state), memory=memory) as log,
         # The state is renamed after the rates: if the rates cannot be written,
         # the log is not yet in the state and counts when it is tried again.
-        no_state if state is None else parquet(state) as states,
+        no_state if state is None else table(state) as states,
         table(output, force) as rates,
     ):
         known = _known(log, _existing(state))
         sample = log.sample(host_prior.SAMPLE)
-        suspects, totals = Suspects(log.connection), _Totals()
+        suspects, counts = Suspects(log.connection), Counter()
         model = _learn(sample, _existing(state))
         function = functools.partial(_tables, model=model, with_state=state is not None)
         for found in log.map(function):
@@ -284,8 +280,8 @@ def estimate(
                 writer.write(rows)
                 if writer is rates:
                     suspects.add(rows)
-                    totals.add(rows)
-        found = _estimates(log, model, totals, suspects, known)
+                    counts.update(_counted(rows))
+        found = _estimates(log, model, counts, suspects, known)
         if state is not None:
             states.describe({"drift": found.drift})
         rates.describe(asdict(found))
@@ -335,7 +331,7 @@ class _Model:
     """What was learnt from a sample, for all batches."""
 
     chosen: host_prior.Chosen
-    dependence: Dependence
+    dispersion: Dispersion
     drift: list | None
     period: float
     quality: Quality | None
@@ -346,87 +342,66 @@ def _learn(sample, state):
     """Learn the model from a sample of pages, and from a state if there is one."""
     history, host = sample.all_crawls, sample.page["host"]
     chosen = host_prior.choose(history, bits=sample.all_bits, host=host)
-    rate = chosen.rate(history, host)
-    dependence = Dependence.learn(sample.bits, rate, sample.page)
     quality, period = None, 0.0
     if sample.n_signals is not None:
-        quality = Quality(sample.bits, *_signalled(sample))
+        quality = Quality(*_signalled(sample))
     if sample.time.size:
         begin = sample.time / _DAY - sample.history.interval
         period = (sample.time.max() / _DAY - begin.min()) / 5
-    # a log that adds few bits keeps the drift of the one before
-    rates = functools.partial(_rates, scales=chosen.scales)
-    factors = drift(sample, rates)
+    factors = drift(sample, functools.partial(_rates, scales=chosen.scales))
     if factors is None and state is not None:
+        # a log that adds few bits keeps the drift of the one before
         factors = description(state).get("drift")
-    days = bulk_days(sample, rate)
-    return _Model(chosen, dependence, factors, period, quality, days)
+    days = bulk_days(sample, chosen.rate(history, host))
+    dispersion = _dispersion(sample, history, chosen)
+    return _Model(chosen, dispersion, factors, period, quality, days)
 
 
 def _rates(sample, scales):
     """Columns of the posterior of pages of which the prior is learnt, too."""
-    history, host = sample.all_crawls, sample.page["host"]
-    chosen = host_prior.learnt(history, host, scales)
+    history = sample.all_crawls
+    chosen = host_prior.learnt(history, sample.page["host"], scales)
+    dispersion = _dispersion(sample, history, chosen)
+    return _posterior(sample, history, chosen, dispersion)[0]
+
+
+def _dispersion(sample, history, chosen):
+    """Learn how changes depend on each other."""
+    host = sample.page["host"]
     rate = chosen.rate(history, host)
-    dependence = Dependence.learn(sample.bits, rate, sample.page)
-    return _posterior(sample, history, chosen, dependence)[0]
+    return Dispersion.learn(*measured(sample.bits, rate, sample.page), host)
 
 
 def _signalled(batch):
-    """Signals in the intervals between crawls, and the host of each page."""
-    return batch.n_signals[batch.crawled], batch.page["host"]
+    """Crawls of pages, signals in the intervals between them, and hosts."""
+    return batch.bits, batch.n_signals[batch.crawled], batch.page["host"]
 
 
-class _Totals:
-    """What is counted while the tables of rates are written."""
-
-    def __init__(self):
-        self.kinds, self.signals_from = Counter(), Counter()
-        self.n_crawls, self.n_first, self.times = 0, 0, []
-
-    def add(self, rows):
-        """Count the pages of one table."""
-        self.kinds.update(_kinds(rows))
-        if "signals_from" in rows.column_names:
-            self.signals_from.update(rows["signals_from"].to_pylist())
-        made = pc.add(rows["n_crawls"], rows["n_incomparable"])
-        self.n_crawls += pc.sum(made).as_py()
-        self.n_first += pc.count(rows["first_crawl"]).as_py()
-        ends = pc.min(rows["first_crawl"]), pc.max(rows["last_crawl"])
-        self.times += [end.as_py() for end in ends if end.is_valid]
-
-    def paces(self):
-        """Crawls a day, without and with the first of each page; 0 if unknown."""
-        if not self.n_crawls or not (length := np.ptp(self.times)):
-            return 0.0, 0.0
-        days = length / timedelta(days=1)
-        return self.n_crawls / days, (self.n_crawls + self.n_first) / days
+def _counted(rows):
+    """What a table of rates adds to the counts: crawls, and pages by kind."""
+    degenerate = pc.value_counts(rows["degenerate"]).to_pylist()
+    counts = {f"{each['values']} changed": each["counts"] for each in degenerate}
+    counts["n_crawls"] = pc.sum(rows["n_crawls"]).as_py() or 0
+    if "signals_from" in rows.column_names:
+        counts |= Counter(rows["signals_from"].to_pylist())
+    return counts
 
 
-def _kinds(rows):
-    """How many pages of a table of rates are of which kind."""
-    unknown = pc.and_not(pc.is_null(rows["last_crawl"]), rows["gone"])
-    fetched = pc.greater(rows["n_incomparable"], 0)
-    kinds = {
-        "never changed": pc.equal(rows["degenerate"], "never"),
-        "always changed": pc.equal(rows["degenerate"], "always"),
-        "whose URL names no host": pc.equal(rows["host"], ""),
-        "gone": rows["gone"],
-        "never fetched successfully": pc.and_not(unknown, fetched),
-        "fetched, but with nothing to compare": pc.and_(unknown, fetched),
-    }
-    return {kind: pc.sum(pages).as_py() or 0 for kind, pages in kinds.items()}
-
-
-def _estimates(log, model, totals, suspects, known):
+def _estimates(log, model, counts, suspects, known):
     """Summarise what was read, learnt and written."""
+    pages = log.connection.execute(sql("count_pages", "rates"))
+    names = [name for name, *_ in pages.description]
+    kinds = dict(zip(names, pages.fetchone(), strict=True))
+    n_compared = counts["n_crawls"] + kinds.pop("incomparable")
+    others, days = kinds.pop("others"), kinds.pop("days")
+    kinds = {name: counts[name] for name in _DEGENERATE} | kinds
     signals = {}
     if model.quality is not None:
         query = "select sum(n_signals)::bigint from sorted"
         (n_signals,) = log.connection.execute(query).fetchone()
         precision, recall = map(float, model.quality.of_all)
         signals = {"used": n_signals, "precision": precision, "recall": recall}
-    pace, pace_of_all = totals.paces()
+        signals |= {name: counts[name] for name in SOURCES}
     failed = log.tally.failed.most_common()
     return Estimates(
         counts=dict(log.tally.counts),
@@ -435,17 +410,16 @@ def _estimates(log, model, totals, suspects, known):
         unchanged=model.chosen.prior.unchanged,
         why=model.chosen.why,
         scales=model.chosen.scales,
-        dispersion=model.dependence.mean,
+        dispersion=model.dispersion.mean,
         drift=model.drift,
         period=model.period,
         what=log.what,
-        pace=pace,
-        pace_of_all=pace_of_all,
+        pace=(n_compared + others) / days if n_compared and days else 0.0,
         suspects=suspects.found(),
         bulk_days=model.bulk_days,
-        kinds=dict(totals.kinds),
+        kinds=kinds,
         failed={str(status or "none"): n for status, n in failed},
-        signals=signals | totals.signals_from,
+        signals=signals,
         known=known,
     )
 
@@ -456,54 +430,49 @@ def _tables(batch, *, model, with_state):
     One after the other, so that only one of these large tables is in memory.
     """
     history, bits, page = batch.all_crawls, batch.bits, batch.page
-    rate = likelihood.mle(history)
     n = np.asarray(page["n_crawls"]) + bits.n_crawls
     n_changed = np.asarray(page["n_changed"]) + bits.total(bits.changed).astype(int)
-    given = model.chosen, model.dependence
-    posterior, measures = _posterior(batch, history, *given)
+    posterior, measures = _posterior(batch, history, model.chosen, model.dispersion)
+    columns = {name: page[name] for name in _COPIED}
+    columns |= {"n_crawls": n, "n_changed": n_changed, **posterior}
     if model.period:
         rates = posterior["log_rate"], posterior["log_stderr"]
-        low, high = number_of_changes(*rates, model.period, model.drift)
-        posterior |= {"next_low": low, "next_high": high}
-    quality = {}
-    if model.quality is not None:
-        quality = model.quality.columns(bits, *_signalled(batch))
-    copied = {name: page[name] for name in _COPIED}
-    counts = {"n_crawls": n, "n_changed": n_changed}
-    degenerate = {"degenerate": _label(never=rate == 0, always=np.isinf(rate))}
+        columns["next_high"] = most_changes(*rates, model.period, model.drift)
     now = freshness.crawled(bits, posterior["change_rate"])
-    now = {"freshness_now": pa.array(now, mask=np.isnan(now))}
-    yield pa.table(copied | counts | posterior | now | degenerate | quality)
+    columns["freshness_now"] = pa.array(now, mask=np.isnan(now))
+    columns["degenerate"] = _degenerate(history)
+    if model.quality is not None:
+        columns |= model.quality.columns(*_signalled(batch))
+    yield pa.table(columns)
     if with_state:
         yield compress(page, history, (n, n_changed), measures)
 
 
-def _posterior(batch, history, chosen, dependence):
+def _posterior(batch, history, chosen, dispersion):
     """Rates, their intervals and standard errors; and the dispersion of this log."""
     host = batch.page["host"]
-    history, scale = chosen.scaled(history, host)
+    history, scale = host_prior.scaled(history, chosen.scales, host)
     posterior = chosen.prior.observed(history)
     mode = likelihood.mle(posterior)
     found = measured(batch.bits, mode * scale, batch.page)
     # the crawls are widened, and the pseudo-observations are not
-    share = likelihood.log_information(history, mode)
-    share /= (information := likelihood.log_information(posterior, mode))
-    dispersion = 1 + (dependence.of(*found, host) - 1) * share
-    low, high = likelihood.likelihood_interval(posterior, mode, dispersion)
-    log_rate = likelihood.mean_log_rate(posterior, mode, dispersion)
+    information = likelihood.log_information(posterior, mode)
+    share = likelihood.log_information(history, mode) / information
+    widening = 1 + (dispersion.of(*found, host) - 1) * share
+    low, high, log_rate = likelihood.spread(posterior, mode, widening)
     columns = {
         "change_rate": mode * scale,
         "low": low * scale,
         "high": high * scale,
-        "log_stderr": likelihood.log_stderr(information, dispersion),
+        "log_stderr": likelihood.log_stderr(information, widening),
         "log_rate": log_rate + np.log(scale),
-        "dispersion": dispersion,
+        "dispersion": widening,
     }
     return columns, found
 
 
-def _label(**where):
-    """Text column with the name of the condition that is true, or null."""
-    conditions = list(where.values())
-    text = np.select(conditions, list(where), "")
-    return pa.array(text, mask=~np.any(conditions, axis=0))
+def _degenerate(history):
+    """Text column that says of which pages the likelihood alone has no maximum."""
+    rate = likelihood.mle(history)
+    text = np.select([rate == 0, np.isinf(rate)], ["never", "always"], "")
+    return pa.array(text, mask=text == "")

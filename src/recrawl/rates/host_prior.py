@@ -1,19 +1,21 @@
 """The prior of a log's change rates: one for all pages, or one for each host."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from paperlib.estimators.batch import replace_degenerate
 from recrawl.log.history import History
 from recrawl.log.state import kept
-from recrawl.rates import likelihood
-from recrawl.rates.dependence import encoded
+from recrawl.rates import likelihood_kernels as kernels
+from recrawl.rates.dispersion import by_host, encoded
 from recrawl.rates.prior import PseudoObservations
 from recrawl.types import Array
 
-__all__ = ["SAMPLE", "Chosen", "choose", "learn_prior", "learnt", "log_loss"]
+__all__ = ["SAMPLE", "Chosen", "choose", "learnt", "log_loss", "scaled"]
 
 # Pages from which the prior is learnt and on which predictions are compared.
 # The standard error of a mean log loss is then about 0.01.
@@ -60,35 +62,6 @@ def log_loss(change_rate: ArrayLike, interval: ArrayLike, changed: ArrayLike) ->
     return -np.log(np.where(changed, probability, 1 - probability))
 
 
-def learn_prior(sample: History) -> PseudoObservations:
-    """Learn the prior of two pseudo-observations from a sample of pages.
-
-    Parameters
-    ----------
-    sample : History, shape (n_pages,)
-        Pages drawn at random.
-
-    Returns
-    -------
-    PseudoObservations
-        Of `PseudoObservations.learn`; with fewer than two pages that have an
-        interval, both pseudo-observations are as long as the mean interval.
-
-    Examples
-    --------
-    >>> history = History([1.0, 3.0], [True, False], [0, 2])
-    >>> learn_prior(history).changed
-    2.0
-    """
-    crawled = sample.n_crawls > 0
-    if crawled.sum() < 2:
-        mean = float(sample.interval.mean()) if sample.interval.size else 1.0
-        return PseudoObservations(mean, mean)
-    rate = likelihood.mle(sample, substitute=True)[crawled]
-    grid = np.geomspace(rate.min() / 10, rate.max() * 10, 500)
-    return PseudoObservations.learn(sample, grid)
-
-
 @dataclass(frozen=True)
 class Chosen:
     """What was learnt from a sample of pages.
@@ -107,9 +80,9 @@ class Chosen:
     --------
     >>> import pyarrow as pa
     >>> chosen = Chosen(PseudoObservations(1.0, 2.0), "", {"a": 4.0})
-    >>> history, scale = chosen.scaled(History([1.0], [1], [0, 1]), pa.array(["a"]))
-    >>> history.interval, scale
-    (array([4.]), array([4.]))
+    >>> history = History([0.25], [True], [0, 1])
+    >>> chosen.rate(history, pa.array(["a"])).round(3)
+    array([2.773])
     """
 
     prior: PseudoObservations
@@ -118,27 +91,47 @@ class Chosen:
 
     def rate(self, history: History, host: Any) -> Array:
         """Change rates of pages, 1/time; their times and hosts as in `scaled`."""
-        history, scale = self.scaled(history, host)
+        history, scale = scaled(history, self.scales, host)
         return self.prior.estimate(history) * scale
 
-    def scaled(self, history: History, host: Any) -> tuple[History, Array]:
-        """Crawls in units of time in which hosts have equal mean rates.
 
-        Parameters
-        ----------
-        history : History, shape (n_pages,)
-            Of any pages.
-        host : pyarrow.Array or ChunkedArray
-            Host of each page.
+def scaled(
+    history: History, scales: dict[str, float] | None, host: Any
+) -> tuple[History, Array]:
+    """Crawls in units of time in which hosts have equal mean rates.
 
-        Returns
-        -------
-        history : History
-            With the times of each page multiplied by its scale.
-        scale : ndarray, shape (n_pages,)
-            By which rates are to be multiplied; 1 for hosts without a scale.
-        """
-        return _scaled(history, self.scales, host)
+    Parameters
+    ----------
+    history : History, shape (n_pages,)
+        Of any pages.
+    scales : dict of float or None
+        Of `Chosen`.
+    host : pyarrow.Array or ChunkedArray
+        Host of each page.
+
+    Returns
+    -------
+    history : History
+        With the times of each page multiplied by its scale.
+    scale : ndarray, shape (n_pages,)
+        By which rates are to be multiplied; 1 for hosts without a scale.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> history = History([1.0], [True], [0, 1])
+    >>> history, scale = scaled(history, {"a": 4.0}, pa.array(["a"]))
+    >>> history.interval, scale
+    (array([4.]), array([4.]))
+    """
+    if not scales:
+        return history, np.ones(history.shape)
+    scale = by_host(scales, 1.0, host)
+    by = history.per_crawl(scale)
+    times = {"interval": history.interval * by}
+    if history.age is not None:
+        times["age"] = history.age * by
+    return replace(history, **times), scale
 
 
 def choose(sample: History, *, bits: History, host: Any) -> Chosen:
@@ -214,7 +207,8 @@ def learnt(
     -------
     Chosen
     """
-    return Chosen(learn_prior(_scaled(sample, scales, host)[0]), why, scales)
+    sample, _ = scaled(sample, scales, host)
+    return Chosen(PseudoObservations.learn(sample), why, scales)
 
 
 def _host_scales(history, host):
@@ -223,28 +217,15 @@ def _host_scales(history, host):
     owner = history.per_crawl(member)
     order = np.argsort(owner, kind="stable")
     n = np.bincount(owner, minlength=len(names))
-    optional = {
-        name: values if values is None else values[order]
-        for name, values in (("age", history.age), ("count", history.count))
-    }
-    crawls = history.interval[order], history.changed[order]
-    together = History(*crawls, np.append(0, np.cumsum(n)), **optional)
-    rate = likelihood.mle(together, substitute=True)
-    known = (n > 0) & (rate > 0) & (rate < np.inf)
-    log, error = np.log(rate[known]), _LOG_VARIANCE / n[known]
+    starts = np.append(0, np.cumsum(n))
+    interval, changed, _, n_known = history.likelihood_terms()
+    interval = interval[order]
+    rate = np.empty(n.size)
+    kernels.maxima(interval, changed[order], starts, n_known[order], rate)
+    replace_degenerate(rate, interval, starts)
+    log = np.log(rate)
+    known = np.isfinite(log)
+    log, error = log[known], _LOG_VARIANCE / n[known]
     spread = max(log.var() - error.mean(), 0.0)
     log = spread / (spread + error) * (log - log.mean())
-    names = [names[k] for k in np.flatnonzero(known)]
-    return dict(zip(names, np.exp(log).tolist(), strict=True))
-
-
-def _scaled(history, scales, host):
-    """Crawls and scales of `Chosen.scaled`."""
-    if not scales:
-        return history, np.ones(history.shape)
-    names, member = encoded(host)
-    scale = np.array([scales.get(name, 1.0) for name in names])[member]
-    by = history.per_crawl(scale)
-    age = None if history.age is None else history.age * by
-    crawls = history.interval * by, history.changed, history.offsets
-    return History(*crawls, age=age, count=history.count), scale
+    return dict(zip(compress(names, known), np.exp(log).tolist(), strict=True))

@@ -16,11 +16,10 @@ from recrawl.types import Array, Values
 __all__ = [
     "LEVEL",
     "each_page",
-    "likelihood_interval",
     "log_information",
     "log_stderr",
-    "mean_log_rate",
     "mle",
+    "spread",
 ]
 
 #: Confidence level of all intervals.
@@ -92,18 +91,27 @@ def mle(history: History, *, substitute: bool = False) -> Values:
     return rate[0][()]
 
 
-def likelihood_interval(
+def spread(
     history: History, change_rate: ArrayLike, dispersion: ArrayLike = 1.0
-) -> tuple[Values, Values]:
-    r"""Confidence interval of the change rate, of level 0.95.
+) -> tuple[Values, Values, Values]:
+    r"""Confidence interval of the change rate, and mean of its logarithm.
 
-    All rates whose log-likelihood is close to the maximum,
+    The interval, of level 0.95, has all rates whose log-likelihood is close to the
+    maximum,
 
     .. math::
         \ell(\Delta) \ge \ell(\hat\Delta) - \varphi\,\chi^2_1(0.95) / 2 ,
 
     of about nominal coverage where the dispersion :math:`\varphi` is right: 1 if
-    changes are Poisson, else that of `dispersion.dispersion`.
+    changes are Poisson, else that of `dispersion.dispersion`. The mean is that of the
+    posterior, all rates being equally likely before the history,
+
+    .. math:: \frac{\int \ln\Delta \; L(\Delta)^{1/\varphi}\,d\Delta}
+        {\int L(\Delta)^{1/\varphi}\,d\Delta} .
+
+    Where bits are few, and most of them changed, the posterior has a long right
+    tail, and this mean lies far above the logarithm of the mode: many changes in
+    one interval look like one.
 
     Parameters
     ----------
@@ -118,6 +126,10 @@ def likelihood_interval(
     Returns
     -------
     low, high : ndarray or float, shape ``history.shape``, 1/time
+        The limits of the interval.
+    mean : ndarray or float, shape ``history.shape``
+        With an error below 2e-3; inf where no crawl was unchanged, for then very
+        high rates are as likely as others.
 
     Notes
     -----
@@ -128,13 +140,12 @@ def likelihood_interval(
     --------
     >>> from recrawl.log.history import History
     >>> history = History([1.0, 2.0, 1.0], [True, False, True])
-    >>> low, high = likelihood_interval(history, mle(history))
-    >>> float(low.round(3)), float(high.round(3))
-    (0.113, 2.233)
+    >>> low, high, mean = spread(history, mle(history))
+    >>> float(low.round(3)), float(high.round(3)), float(mean.round(3))
+    (0.113, 2.233, -0.105)
     """
-    drop = np.multiply(dispersion, scipy.special.gammaincinv(0.5, LEVEL))
-    low, high = each_page(kernels.limits, history, change_rate, drop, n=2)
-    return low[()], high[()]
+    found = each_page(kernels.spread, history, change_rate, dispersion, n=3)
+    return found[0][()], found[1][()], found[2][()]
 
 
 def log_information(history: History, change_rate: ArrayLike) -> Values:
@@ -190,35 +201,3 @@ def log_stderr(information: ArrayLike, dispersion: ArrayLike = 1.0) -> Values:
     array([1.283, 0.47 , 0.1  ])
     """
     return np.sqrt(scipy.special.polygamma(1, 1 + np.divide(information, dispersion)))
-
-
-def mean_log_rate(
-    history: History, change_rate: ArrayLike, dispersion: ArrayLike = 1.0
-) -> Values:
-    r"""Mean of the logarithm of a change rate in its posterior.
-
-    .. math:: \frac{\int \ln\Delta \; L(\Delta)^{1/\varphi}\,d\Delta}
-        {\int L(\Delta)^{1/\varphi}\,d\Delta} ,
-
-    with the likelihood L of the history, all rates being equally likely before
-    it. Where bits are few, and most of them changed, the posterior has a long right
-    tail, and this mean lies far above the logarithm of the mode: many changes in
-    one interval look like one.
-
-    Parameters
-    ----------
-    history : History
-        In either form, with the pseudo-observations of a prior as
-        `PseudoObservations.observed` adds them.
-    change_rate : array_like, shape ``history.shape``, 1/time
-        Positive; about the maximum of the likelihood, where the sum starts.
-    dispersion : array_like, default 1.0
-        As `dispersion` estimates it, positive.
-
-    Returns
-    -------
-    ndarray or float, shape ``history.shape``
-        With an error below 2e-3; inf where no crawl was unchanged, for then very
-        high rates are as likely as others.
-    """
-    return each_page(kernels.mean_log_rate, history, change_rate, dispersion)[0][()]

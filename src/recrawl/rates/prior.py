@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
 
 from paperlib import priors
 from recrawl.log.history import History
-from recrawl.rates import prior_kernels as kernels
+from recrawl.rates import likelihood_kernels as kernels
 from recrawl.rates.likelihood import mle
 from recrawl.types import Values
 
 __all__ = ["PseudoObservations"]
+
+# Of the logarithm of the rate, on the grid of the integral. Both intervals differ from
+# those on a grid five times as fine by .01 standard errors at most (measured).
+_STEP = 0.05
+_LEAST = 1e-300  # probability of a page under a prior that makes it impossible
+# Of the loss, relative: some 1e-4 standard errors of an interval.
+_TOLERANCE = 1e-12
+# Where the search starts, in the range of the logarithms: from here it found the
+# greatest of the maxima found from six starts in 400 samples of 2 to 59 pages, where
+# the middle of the range missed it in 3.
+_START = 0.75
 
 
 class PseudoObservations(priors.PseudoObservations):
@@ -48,7 +60,7 @@ class PseudoObservations(priors.PseudoObservations):
         return history.by_page(mle(self.observed(history)))
 
     @classmethod
-    def learn(cls, history: History, rate: ArrayLike) -> PseudoObservations:
+    def learn(cls, history: History) -> PseudoObservations:
         r"""Fit the prior to histories by maximum marginal likelihood.
 
         The two intervals that maximise the probability of the bits,
@@ -62,41 +74,52 @@ class PseudoObservations(priors.PseudoObservations):
         Parameters
         ----------
         history : History
-            In either form, two pages or more.
-        rate : array_like, shape (n_grid,), 1/time
-            The grid of rates for the integral, positive, rising; both
-            intervals stay within the periods that it spans.
+            Of pages drawn at random, in either form.
 
         Returns
         -------
         PseudoObservations
+            With fewer than two pages that have an interval, both pseudo-observations
+            are as long as the mean interval.
+
+        Examples
+        --------
+        >>> history = History([1.0, 3.0], [True, False], [0, 2])
+        >>> PseudoObservations.learn(history).changed
+        2.0
         """
-        rate = np.asarray(rate, dtype=float)
-        likelihood = np.empty((np.prod(history.shape, dtype=int), rate.size))
-        kernels.likelihoods(*history.likelihood_terms(), rate, likelihood)
+        crawled = history.n_crawls > 0
+        if np.count_nonzero(crawled) < 2:
+            mean = float(history.interval.mean()) if crawled.any() else 1.0
+            return cls(mean, mean)
+        estimates = mle(history, substitute=True)[crawled]
+        ends = np.log([estimates.min() / 10, estimates.max() * 10])
+        log_rate = np.linspace(*ends, math.ceil(np.ptp(ends) / _STEP))
+        rate = np.exp(log_rate)
         width = np.gradient(rate)
+        likelihood = np.empty((crawled.size, rate.size))
+        kernels.likelihoods(log_rate, *history.likelihood_terms(), likelihood)
 
-        # of many priors at once, shape (n_priors, 2) to (n_priors,); one that makes a
-        # history almost impossible has a loss of inf
-        @np.errstate(divide="ignore")
-        def losses(logs):
-            densities = [cls(*intervals).density(rate) for intervals in np.exp(logs)]
-            weight = np.array(densities) * width
-            return -np.log(likelihood @ weight.T).sum(axis=0)
+        def loss(logs):
+            """Minus the logarithm of the marginal likelihood, and its gradient."""
+            a, b = np.exp(logs)
+            weight = cls(a, b).density(rate) * width
+            # not a product of BLAS, whose threads would wait for each other
+            marginal = np.maximum(np.einsum("ij,j", likelihood, weight), _LEAST)
+            # of each rate in the posteriors of all pages
+            share = weight * np.einsum("ij,i", likelihood, 1 / marginal)
+            slopes = (
+                a / (a + b) - 1 + 1 / scipy.special.exprel(a * rate),
+                b / (a + b) + 1 - b * rate,
+            )
+            return -np.log(marginal).sum(), [-(share @ slope) for slope in slopes]
 
-        axis = np.linspace(*-np.log(rate[[-1, 0]]), 20)
-        grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1)
-        # a row at a time, which takes a twentieth of the memory of all
-        first = np.array([losses(row) for row in grid])
         fitted = scipy.optimize.minimize(
-            lambda logs: losses(logs[None])[0],
-            grid[np.unravel_index(np.argmin(first), first.shape)],
-            method="Nelder-Mead",
-            bounds=[axis[[0, -1]]] * 2,
-            options={
-                "xatol": 1e-6,  # of a logarithm: six digits of an interval
-                "fatol": 1e-12 * abs(first.min()),  # rounding of a loss
-                "maxiter": 1000,  # of which it takes some hundred
-            },
+            loss,
+            np.quantile(-ends, [_START] * 2),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[np.sort(-ends)] * 2,
+            options={"ftol": _TOLERANCE},
         )
         return cls(*np.exp(fitted.x).tolist())

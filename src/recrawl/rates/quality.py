@@ -7,6 +7,7 @@ signals come without a change.
 
 from __future__ import annotations
 
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,12 +15,15 @@ from numpy.typing import NDArray
 
 from paperlib.signals import fit
 from recrawl.log.state import kept
-from recrawl.rates.dependence import encoded
+from recrawl.rates.dispersion import by_host, encoded
 
 if TYPE_CHECKING:
     from recrawl.log.history import History
 
-__all__ = ["Quality"]
+__all__ = ["SOURCES", "Quality"]
+
+#: Whose estimates the precision and recall of a page are; "none" without a signal.
+SOURCES = ["none", "page", "host", "all"]
 
 # Precision and recall of a page count if both standard errors are at most this.
 _PRECISE = 0.1
@@ -75,15 +79,14 @@ class Quality:
         with np.errstate(invalid="ignore"):
             n_changes = found.change_rate * sample.total(sample.interval)
             counts = np.array([found.precision * n, n, n_changes])
-        known = np.isfinite(counts).all(axis=0)
+        counts = np.where(np.isfinite(counts).all(axis=0), counts, 0.0)
         names, member = encoded(host)
-        of_host = np.zeros((3, len(names)))
-        np.add.at(of_host.T, member[known], counts[:, known].T)
+        of_host = np.array([np.bincount(member, each, len(names)) for each in counts])
         self.of_all = _ratios(of_host.sum(axis=1))
         enough = (of_host[1:] >= _ENOUGH).all(axis=0)
-        self._of_host = {
-            names[k]: _ratios(of_host[:, k]) for k in np.flatnonzero(enough)
-        }
+        self._of_host = dict(
+            compress(zip(names, _ratios(of_host).T, strict=True), enough)
+        )
 
     def columns(
         self, history: History, n_signals: NDArray[np.integer], host: Any
@@ -109,20 +112,16 @@ class Quality:
         n = history.total(n_signals)
         own = _fit(history, n_signals, n >= _LEAST)
         precise = _precise(history, n_signals, own)
-        names, member = encoded(host)
-        others = np.array([self._of_host.get(name, self.of_all) for name in names])
-        precision, recall = np.where(
-            precise, [own.precision, own.recall], others[member].T
-        )
+        others = by_host(self._of_host, self.of_all, host)
+        precision, recall = np.where(precise, [own.precision, own.recall], others.T)
         with np.errstate(invalid="ignore"):
             gamma = np.nan_to_num(n / history.total(history.interval))
-        of_host = np.array([name in self._of_host for name in names])[member]
-        sources = [n == 0, precise, of_host], ["none", "page", "host"]
+        of_host = by_host(dict.fromkeys(self._of_host, True), False, host)
         return {
             "precision": precision,
             "recall": np.where(n == 0, 0.0, recall),
             "false_rate": gamma * (1 - precision),
-            "signals_from": np.select(*sources, "all"),
+            "signals_from": np.select([n == 0, precise, of_host], SOURCES[:3], "all"),
         }
 
 

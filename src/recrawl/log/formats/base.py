@@ -12,7 +12,6 @@ from recrawl.log.database import assign, pattern
 from recrawl.types import PathLike
 
 __all__ = [
-    "COLUMNS",
     "Format",
     "beginning",
     "is_packed",
@@ -23,16 +22,6 @@ __all__ = [
 
 _HEAD = 1 << 16  # bytes that are enough to recognise a format
 _BLOCK = 1 << 16  # bytes of a gzip file that are read at a time
-
-#: Columns that a reader gives, by what one row of its files tells of; beside
-#: these, `row` (line or record in the file), `given` (the row as it stands) and
-#: `reason` (why it cannot be used, or null).
-COLUMNS = {
-    "fetches": ("url", "time", "status", "digest", "etag", "last_modified", "same"),
-    "states": ("url", "last_fetch", "last_change", "status"),
-    "changes": ("url", "start", "stop", "time"),
-    "observations": ("url", "start", "time", "changed", "last_modified"),
-}
 
 
 @dataclass(frozen=True)
@@ -47,15 +36,16 @@ class Format:
         What it is, with its article, for messages.
     kind : {"table", "fetches", "states", "changes", "observations"}
         What one row tells of: "table" for files with the columns of
-        `recrawl.estimate`, else a key of `COLUMNS`.
+        `recrawl.estimate`; `records` has the columns of the others.
     recognises : callable
         From the first bytes of a file, unpacked, and its path, whether it is
         of this format.
     query : str, optional
-        A SELECT of the columns of the kind, from the file of `read_from`.
+        A SELECT of the columns of the kind, from the file of `read_from`; or, if
+        there is a reader too, from its captures, ``records``.
     read : callable, optional
-        In place of the query: from path and ``as_of``, the time at which the
-        file was downloaded, an iterator of `pyarrow.RecordBatch`.
+        From path and ``as_of``, the time at which the file was downloaded, an
+        iterator of rows, dicts by the names of the columns.
     in_utf8 : bool
         Whether the query reads lines that must be in UTF-8.
     checks_itself : bool
@@ -169,25 +159,20 @@ class _Member(io.RawIOBase):
     """A gzip member, unpacked; checksum and length are compared at its end."""
 
     def __init__(self, file):
-        self._file, self._inflate = file, zlib.decompressobj(wbits=31)
+        self.file, self.inflate = file, zlib.decompressobj(wbits=31)
 
     def readable(self):
         return True
 
     def readinto(self, out):
         block = b""
-        while not block and not self._inflate.eof:
-            data = self._inflate.unconsumed_tail or self._file.read(_BLOCK)
+        while not block and not self.inflate.eof:
+            data = self.inflate.unconsumed_tail or self.file.read(_BLOCK)
             if not data:
                 raise EOFError("the file ends inside of a gzip member")
-            block = self._inflate.decompress(data, len(out))
+            block = self.inflate.decompress(data, len(out))
         out[: len(block)] = block
         return len(block)
-
-    @property
-    def n_behind(self):
-        """Bytes that were read of what follows the member."""
-        return len(self._inflate.unused_data)
 
 
 def members(file: Any, start: int = 0) -> Iterator[tuple[int, Any]]:
@@ -228,4 +213,4 @@ def members(file: Any, start: int = 0) -> Iterator[tuple[int, Any]]:
         yield start, stream
         while stream.read1(_BLOCK):
             pass
-        start = file.seek(file.tell() - member.n_behind)
+        start = file.seek(file.tell() - len(member.inflate.unused_data))

@@ -1,17 +1,16 @@
-"""Captures in indices of web archives: what CDX, CDXJ and their kin share.
+"""Captures of web archives: what WARC, CDX, CDXJ and their kin share.
 
 A reader gives each capture as the list of its texts: key, time, URL, MIME type,
 status, digest, method of the request, and why the body was cut off, in the order of
-CDX; what follows is the status by other names. A line that is no capture has a null
-in place of the list.
+CDX. The status by other names follows, and what only WARC files have: ETag,
+Last-Modified, the profile of a revisit, and why a record cannot be read. A line that
+is no capture has a null in place of the list.
 
 A capture of type warc/revisit says by itself that the fetch found a body seen
 before: what its status column holds, 0, -1 or nothing, is then no status. Without
 a digest, or with that of an empty body, the server answered that nothing changed.
 """
 
-import base64
-import hashlib
 import re
 
 from recrawl.log.database import quoted
@@ -19,11 +18,9 @@ from recrawl.log.database import quoted
 __all__ = [
     "CUT",
     "CUT_PREFIX",
-    "EMPTY",
     "IN_JSON",
     "OTHER_METHOD",
     "PLAIN",
-    "WHOLE",
     "n_fields",
     "query",
 ]
@@ -38,13 +35,17 @@ IN_JSON = (
     "'$.url', '$.mime', '$.status', '$.digest', '$.method', '$.truncated', "
     "'$.statuscode', '$.status_code'"
 )
-#: What programs write where nothing was cut off, in small letters.
-WHOLE = ("", "-", "0", "false", "no", "none", "null")
-#: Digests of nothing, in capitals: those of an answer 304.
-EMPTY = frozenset(
-    write(hashlib.new(name).digest()).decode().upper().rstrip("=")
-    for name in ("md5", "sha1", "sha256")
-    for write in (base64.b32encode, base64.b16encode)
+# What programs write where nothing was cut off, in small letters.
+_WHOLE = ("", "-", "0", "false", "no", "none", "null")
+# Digests of nothing, as an answer 304 has them: MD5, SHA-1 and SHA-256, each in base 32
+# and base 16, without the = at its end.
+_EMPTY = (
+    "2QOYZWMPACZAJ2MABGMOZ6CCPY",
+    "D41D8CD98F00B204E9800998ECF8427E",
+    "3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ",
+    "DA39A3EE5E6B4B0D3255BFEF95601890AFD80709",
+    "4OYMIQUY7QOBJGX36TEJS35ZEQT24QPEMSNZGTFESWMRW6CSXBKQ",
+    "E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B934CA495991B7852B855",
 )
 # A line of CDX, whose first fields are N b a m s k, whatever follows.
 _BARE = r"^\S+ \d{14}(\d{3})? \S+ \S+ (-?\d+|-) \S+( \S+)+\s*$"
@@ -67,7 +68,7 @@ def n_fields(head: bytes) -> int:
     return len(line.split()) if re.match(_BARE.encode(), line) else 0
 
 
-def query(captures: str) -> str:
+def query(captures: str, *, as_written: bool = False) -> str:
     r"""Query of fetches, from one of captures.
 
     Archives name one page by several URLs. Here the host is in lower case and
@@ -80,6 +81,8 @@ def query(captures: str) -> str:
     ----------
     captures : str
         SELECT of row, given and the list f.
+    as_written : bool
+        Whether the URLs stay as the crawler has written them.
 
     Returns
     -------
@@ -96,7 +99,11 @@ def query(captures: str) -> str:
     >>> found.select("url, status, digest").fetchall()
     [('http://a.org/B', None, 'sha1:QELU')]
     """
-    empty = ", ".join(map(quoted, sorted(EMPTY)))
+    empty = ", ".join(map(quoted, _EMPTY))
+    origin = "lower(origin)"
+    for ending in ("^(http://.*):80$", "^(https://.*):443$"):
+        origin = rf"regexp_replace({origin}, '{ending}', '\1')"
+    origin = "origin" if as_written else origin
     return rf"""
 with captures as ({captures}),
 
@@ -104,14 +111,16 @@ named as (
     select
         row,
         given,
-        case when regexp_full_match(f[2], '\d{{14}}(\d{{3}})?') then f[2] end as stamp,
-        f[3] as address,
-        coalesce(f[4] = 'warc/revisit', false) as revisit,
+        case
+            when regexp_full_match(f[2], '\d{{14}}(\d{{3}})?|\d{{4}}-.*') then f[2]
+        end as stamp,
+        trim(f[3], '<>') as address,
+        coalesce(f[4] in ('revisit', 'warc/revisit'), false) as revisit,
         value_of(coalesce(f[5], f[9], f[10])) as code,
         value_of(f[6]) as hash,
         split_part(hash, ':', -1) as hash_value,
         case
-            when not revisit and lower(f[8]) not in {WHOLE} then lower(f[8])
+            when not revisit and lower(f[8]) not in {_WHOLE} then lower(f[8])
         end as cut,
         coalesce(f[7], regexp_extract(f[1], '__wb_method=(\w+)', 1), '') as method,
         regexp_extract(address, '^[a-zA-Z]+://[^/?#]*') as origin,
@@ -121,21 +130,23 @@ named as (
         end as status,
         coalesce(
             status = 304
-            or revisit
-            and (hash is null or rtrim(upper(hash_value), '=') in ({empty})),
+            or revisit and (
+                hash is null
+                or rtrim(upper(hash_value), '=') in ({empty})
+                or contains(f[13], 'server-not-modified')
+            ),
             false
-        ) as still
+        ) as still,
+        f[11] as etag,
+        sound(time_of(f[12])) as last_modified,
+        f[14] as damage
     from captures
 )
 
 select
     row,
     given,
-    regexp_replace(
-        regexp_replace(lower(origin), '^(http://.*):80$', '\1'),
-        '^(https://.*):443$',
-        '\1'
-    ) || address[length(origin) + 1:] as url,
+    {origin} || address[length(origin) + 1:] as url,
     sound(time_of(stamp)) as time,
     status,
     case
@@ -144,10 +155,11 @@ select
             || case when contains(hash, ':') then '' else 'sha1:' end
             || hash
     end as digest,
-    null::varchar as etag,
-    null::timestamptz as last_modified,
+    etag,
+    last_modified,
     nullif(still, false) as same,
     case
+        when damage is not null then damage
         when address is null or stamp is null
                 or not coalesce(regexp_full_match(hash_value, '[\w+/=-]+'), true)
                 or contains(hash, '://')

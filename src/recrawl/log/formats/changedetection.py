@@ -20,7 +20,7 @@ from datetime import timedelta
 from itertools import pairwise
 
 from recrawl.log.formats.base import Format
-from recrawl.log.formats.records import batches, in_order, moments
+from recrawl.log.formats.records import in_order, moments
 
 __all__ = ["FORMATS"]
 
@@ -31,31 +31,28 @@ _NO_LINE = "that are no line of a history, or out of its order"
 _ALL = "url-watches.json"  # of all pages, before version 0.53
 
 
-def _read(path, as_of):
-    return batches(_rows(list(_watches(path))), "observations")
-
-
-def _rows(watches):
+def _rows(path, as_of):
     """Rows of all pages, in the order of their folders."""
-    urls = Counter(str(watch.get("url")) for watch, _ in watches)
+    watches = list(_watches(path))
+    urls = Counter(str(watch.get("url")) for watch in watches)
     read = moments(
         text
-        for watch, history in watches
-        for text in (str(watch.get("last_checked")), *map(_stamp, history))
+        for watch in watches
+        for text in (str(watch.get("last_checked")), *map(_stamp, watch["lines"]))
     )
-    for row, (watch, history) in enumerate(watches, 1):
-        url, folder = watch.get("url"), watch["folder"]
+    for row, watch in enumerate(watches, 1):
+        url, lines = watch.get("url"), watch["lines"]
         last = read.get(str(watch.get("last_checked")))
-        given = f"{folder}/watch.json: {watch.get('error', '')}"
-        about = {"row": row, "given": given, "url": url, "time": last}
+        given = f"{watch['folder']}/watch.json: {watch.get('error', '')}"
+        about = {"row": row, "given": given, "time": last}
         if not isinstance(url, str):
-            yield about | {"url": None, "reason": "whose watch.json cannot be read"}
+            yield about | {"reason": "whose watch.json cannot be read"}
             continue
         # two watches of a page, with other filters, are two observers
-        about["url"] = f"{url}#{folder}" if urls[url] > 1 else url
-        times = [read.get(_stamp(line)) for line in history]
+        about["url"] = f"{url}#{watch['folder']}" if urls[url] > 1 else url
+        times = [read.get(_stamp(line)) for line in lines]
         _, oldest = in_order([time for time in times[::-1] if time], last)
-        for line, time in zip(history, times, strict=True):
+        for line, time in zip(lines, times, strict=True):
             if time is None or time < oldest:
                 yield about | {"given": line, "reason": _NO_LINE}
         times = sorted({time for time in times if time and time >= oldest})
@@ -75,20 +72,20 @@ def _watches(path):
     """Each watch, with the name of its folder, and the lines of its history."""
     folder = path if path.is_dir() else path.parent
     places = {place.name: place for place in folder.iterdir() if place.is_dir()}
-    found = {file.parent.name: _watch(file) for file in folder.glob("*/watch.json")}
+    found = {file.parent.name: _object(file) for file in folder.glob("*/watch.json")}
     if not found:
-        found = _watch(folder / _ALL).get("watching")
+        found = _object(folder / _ALL).get("watching")
         if not isinstance(found, dict):
             raise ValueError(f"{folder / _ALL} must hold the object 'watching' in JSON")
     for name, watch in sorted(found.items()):
-        whole = watch if isinstance(watch, dict) else {}
-        lines = _history(places[name], whole) if name in places else []
-        if isinstance(whole.get("history"), dict):  # as in 2021
-            lines = [*whole["history"]] or lines
-        yield whole | {"folder": name}, lines
+        watch = watch if isinstance(watch, dict) else {}
+        lines = _history(places[name], watch) if name in places else []
+        if isinstance(watch.get("history"), dict):  # as in 2021
+            lines = [*watch["history"]] or lines
+        yield watch | {"folder": name, "lines": lines}
 
 
-def _watch(file):
+def _object(file):
     """The object in a file, or one that says why there is none."""
     try:
         found = json.loads(_text(file), parse_float=str)  # with an exponent, if any
@@ -98,15 +95,12 @@ def _watch(file):
 
 
 def _history(place, watch):
-    """Lines of the history of a page.
-
-    Each processor has its own, and the program reads that of its own.
-    """
-    names = f"history-{watch.get('processor')}.txt", "history.txt"
+    """Lines of the history of a page; each processor may have its own."""
+    own = f"history-{watch.get('processor')}.txt"
     files = {file.name: file for file in place.iterdir()}
-    own = [files[name] for name in names if name in files]
+    file = files.get(own, files.get("history.txt"))
     try:
-        return _text(own[0]).splitlines() if own else []
+        return _text(file).splitlines() if file else []
     except (OSError, ValueError) as error:
         return [str(error)]
 
@@ -137,23 +131,20 @@ def _interval(watch):
 
 
 def _checks(times, found, interval):
-    """One row a check; those at the first `found` times found a change."""
-    gaps = list(pairwise(times))
-    numbers = [max(1, round((end - start) / interval)) for start, end in gaps]
-    few = sum(numbers) <= _MOST_ROWS
-    for k, ((start, end), n) in enumerate(zip(gaps, numbers, strict=True), 1):
-        step = (end - start) / n
-        ends = [end - step, end]
+    """One row a check; those at the first `found` times found a change.
+
+    Of many checks, all of those between two times are one row.
+    """
+    few = (times[-1] - times[0]) / interval <= _MOST_ROWS
+    for k, (start, end) in enumerate(pairwise(times), 1):
+        n = max(1, round((end - start) / interval))
+        checks = [start, end - (end - start) / n, end]
         if few:
-            ends = [start + (end - start) * j / n for j in range(1, n + 1)]
-        for time in ends:
-            if start < time:
-                yield {
-                    "start": start,
-                    "time": time,
-                    "changed": time == end and k < found,
-                }
-            start = time
+            checks = [start + (end - start) * j / n for j in range(n + 1)]
+        for before, time in pairwise(checks):
+            if before < time:
+                changed = time == end and k < found
+                yield {"start": before, "time": time, "changed": changed}
 
 
 def _changes(times, found):
@@ -177,7 +168,7 @@ FORMATS = (
             or path.name == _ALL
             or (path / _ALL).is_file()
         ),
-        read=_read,
+        read=_rows,
         checks_itself=True,
     ),
 )

@@ -7,8 +7,8 @@ one line that is not in UTF-8 or too long. `mended` finds such places in one pas
 over the file, and writes a copy without them, if there are any. It holds a few
 lines at a time.
 
-What goes on for longer than any row is refused at once, with its line: nothing
-tells where a row begins again.
+A value in quotes that goes on for more lines than any row is refused at once, with
+its line: nothing tells where a row begins again.
 
 A member whose checksum is wrong is left out as a whole, and with it all that
 follows, for nothing tells which of its bytes are right. A member that is cut
@@ -17,6 +17,7 @@ off has no checksum; its whole lines are used.
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 import zlib
@@ -34,7 +35,6 @@ __all__ = ["SHOWN", "Quotes", "Utf8", "mended"]
 _BLOCK = 1 << 18  # bytes that are looked at at a time
 _LONGEST = 2_000_000  # bytes of a row, as in DuckDB's reader
 _MOST_LINES = 1000  # of a row; behind a quote that is open for longer, none is found
-_ENDLESS = 100_000_000  # bytes of a line that make a file no text of lines
 _TIME_DIGITS = 4  # the fewest of a time in any form
 #: Bytes of a line in a message.
 SHOWN = 80
@@ -168,16 +168,17 @@ class Quotes(Utf8):
             As `Utf8.rows`.
         """
         lines, ahead = iter(lines), deque()
+
+        def following():
+            return ahead.popleft() if ahead else next(lines, b"")
+
         # a name that is not in UTF-8 may be that of a column which is not read
-        names = next(lines, b"").decode("utf-8", "replace")
-        yield names.encode(), 1, ""
-        while line := ahead.popleft() if ahead else next(lines, b""):
+        yield following().decode("utf-8", "replace").encode(), 1, ""
+        while line := following():
             texts, size, reason = [line], len(line), ""
             is_open = b'"' in line and self._opens.fullmatch(line)
             while is_open and not reason:
-                if len(texts) > len(ahead):
-                    ahead.append(next(lines, b""))
-                inner = ahead[len(texts) - 1]
+                inner = following()
                 texts.append(inner)
                 size += len(inner)
                 # the lines before are not looked at again, as they may be many
@@ -194,10 +195,9 @@ class Quotes(Utf8):
             elif len(texts) > 1 and not reason and not self._is_row(text):
                 reason = _NEVER_CLOSED
             if reason:
+                ahead.extendleft(reversed(texts[1:]))
                 yield line, 1, reason
             else:
-                for _ in texts[1:]:
-                    ahead.popleft()
                 yield text, len(texts), ""
 
     def _is_row(self, text):
@@ -236,8 +236,8 @@ def mended(
     Raises
     ------
     ValueError
-        A gzip file that is damaged from its beginning on; a line, or a value in
-        quotes, that does not end within the limits.
+        A gzip file that is damaged from its beginning on; a value in quotes that
+        does not end within the limits.
 
     Examples
     --------
@@ -256,88 +256,75 @@ def mended(
     """
     if check is None and not is_packed(file):
         return file
-    size, damage, faulty = _scan(file, check)
-    if not damage and not faulty:
+    content = _Content(file)
+    groups = content if check is None else _whole_lines(content, _LONGEST)
+    n_faulty = sum(
+        check is not None and (len(lines) > _LONGEST or check.is_faulty(lines))
+        for lines in groups
+    )
+    if not content.damage and not n_faulty:
         return file
     target = Path(folder, file.name)
     # what is not read by lines may be a single one
-    lines = _lines(_blocks(file, size), _LONGEST if check else _ENDLESS)
+    longest = _LONGEST if check else math.inf
+    groups = _whole_lines(content.sound(), longest)
+    lines = (line for some in groups for line in some.splitlines(keepends=True))
     rows = check.rows(lines) if check else ((line, 1, "") for line in lines)
     with open(target, "wb") as out:
-        n_lines = _write_sound(rows, out, damage, number, file, tally)
-    if damage and not n_lines:
+        n_lines = _write_sound(rows, out, content.damage, number, file, tally)
+    if content.damage and not n_lines:
         raise ValueError(
-            f"{file} cannot be read: {damage}, and nothing before it is sound"
+            f"{file} cannot be read: {content.damage}, and nothing before it is sound"
         )
     shutil.copystat(file, target)  # its time may be that of the download
     return target
 
 
-def _scan(path, check):
-    """Bytes of a file, unpacked, that can be used, why no more can, any fault in it."""
-    size, n_bytes, damage, faulty, rest = 0, 0, "", False, b""
-    n_lines, length = 0, 0
-    with open(path, "rb") as file:
-        start = 0
-        try:
-            for start, stream in _streams(file):  # noqa: B007
-                size, n_bytes = size + n_bytes, 0
-                while block := stream.read1(_BLOCK):
-                    n_bytes += len(block)
-                    if check is None:
-                        continue
-                    end = max(block.rfind(b"\n"), block.rfind(b"\r")) + 1
-                    n_lines += block.count(b"\n")
-                    length = len(block) - end if end else length + len(block)
-                    if length > _ENDLESS:
-                        raise ValueError(
-                            f"{path} line {n_lines + 1:,}: a line must have at most "
-                            f"{_ENDLESS:,} bytes, got more: {rest[:SHOWN]!r}"
-                        )
-                    # a line that is too long is not whole before its last block
-                    is_long = length > _LONGEST - _BLOCK
-                    faulty = faulty or is_long or check.is_faulty(rest + block[:end])
-                    rest = block[end:] if end else (rest + block)[:_LONGEST]
-        except zlib.error as error:
-            n_bytes, damage = 0, f"no sound gzip member at byte {start:,} ({error})"
-        except EOFError as error:
-            damage = str(error)
-    faulty = faulty or (check is not None and check.is_faulty(rest))
-    return size + n_bytes, damage, faulty
+class _Content:
+    """The bytes of a file, unpacked: how many can be used, and why no more can.
+
+    Both are known when it has been read to its end.
+    """
+
+    def __init__(self, path):
+        self.path, self.size, self.damage = path, 0, ""
+
+    def __iter__(self):
+        start = before = 0
+        with open(self.path, "rb") as file:
+            streams = members(file) if is_packed(self.path) else [(0, file)]
+            try:
+                for start, stream in streams:  # noqa: B007
+                    before = self.size
+                    while block := stream.read1(_BLOCK):
+                        self.size += len(block)
+                        yield block
+            except zlib.error as error:
+                self.size = before
+                self.damage = f"no sound gzip member at byte {start:,} ({error})"
+            except EOFError as error:
+                self.damage = str(error)
+
+    def sound(self):
+        """Yield the bytes that can be used."""
+        left = self.size
+        for block in _Content(self.path):
+            yield block[:left]
+            left -= min(left, len(block))
 
 
-def _streams(file):
-    """Each gzip member of a file, or the file, with its place."""
-    packed = file.read(2) == b"\x1f\x8b"
-    file.seek(0)
-    return members(file) if packed else [(0, file)]
-
-
-def _blocks(path, size):
-    """The first bytes of a file, unpacked."""
-    with open(path, "rb") as file:
-        for _, stream in _streams(file):
-            while size and (block := stream.read1(min(size, _BLOCK))):
-                size -= len(block)
-                yield block
-            if not size:
-                return
-
-
-def _lines(blocks, longest):
-    """Lines with their breaks; of one that is too long, a part that is too long."""
+def _whole_lines(blocks, longest):
+    """Some whole lines at a time; of one that is too long, a part that is too long."""
     parts, size = [], 0
     for block in blocks:
-        if b"\n" not in block and b"\r" not in block:
-            if size <= longest:
-                parts.append(block)
-            size += len(block)
-            continue
-        # the last one may go on, or have the second half of its break to come
-        *lines, rest = b"".join([*parts, block]).splitlines(keepends=True)
-        yield from lines
-        parts, size = [rest], len(rest)
-    yield from b"".join(parts).splitlines(keepends=True)
+        end = block.rfind(b"\n") + 1 or block.rfind(b"\r") + 1
+        if end:
+            yield b"".join([*parts, block[:end]])
+            parts, size = [], 0
+        if size <= longest:
+            parts.append(block[end:])
+            size += len(block) - end
+    yield b"".join(parts)
 
 
 def _write_sound(rows, out, damage, number, file, tally):

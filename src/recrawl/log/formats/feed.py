@@ -12,12 +12,11 @@ is out of order, pinned perhaps, does not. Items that are dated at the download 
 later have made-up dates and are left out.
 """
 
-from itertools import chain
 from urllib.parse import urljoin
 
 from recrawl.log.formats.base import Format
 from recrawl.log.formats.markup import document, root
-from recrawl.log.formats.records import LOST, batches, downloaded, in_order, moments
+from recrawl.log.formats.records import LOST, downloaded, in_order, moments
 
 __all__ = ["FORMATS"]
 
@@ -26,26 +25,26 @@ _DATES = "pubdate", "published", "issued", *_UPDATED, "created"
 _NAMES = "link", "guid", "id", "title"  # of an item, in messages
 
 
-def _read(path, as_of):
-    return batches(_rows(path, downloaded(path, as_of)), "changes")
-
-
 def _rows(path, as_of):
     """Rows of a feed, one for each item."""
+    as_of = downloaded(path, as_of)
     head, entries, fault = document(path, ("item", "entry"))
     url = _page(head)
     if fault:
         given = f"{path.name}: {fault}"
         yield {"row": 0, "url": url, "given": given, "reason": LOST}
-    items = [_item(texts, reason) for texts, reason in entries]
-    read = moments(chain(*(dates for _, dates, _, _ in items)), as_of)
-    times = [_first(dates, read) for _, dates, _, _ in items]
-    before = [k for k, time in enumerate(times) if time and time < as_of]
-    known = [times[k] for k in before]
-    updated = [_first(items[k][2], read) or times[k] for k in before]
+    entries = list(entries)
+    dates = (texts[n] for texts, _ in entries for n in _DATES if n in texts)
+    read = moments(dates, as_of)
+    times = [_date(texts, _DATES, read) for texts, _ in entries]
+    known, updated = [], []
+    for (texts, _), time in zip(entries, times, strict=True):
+        if time and time < as_of:
+            known.append(time)
+            updated.append(_date(texts, _UPDATED, read) or time)
     oldest, start = _starts(known, updated, as_of)
-    for row, (item, time) in enumerate(zip(items, times, strict=True), 1):
-        name, _, _, reason = item
+    for row, ((texts, reason), time) in enumerate(zip(entries, times, strict=True), 1):
+        name = next((texts[name] for name in _NAMES if texts.get(name)), "")
         about = {"row": row, "url": url, "given": f"{path.name}: {name}"}
         if reason:
             yield about | {"reason": reason}
@@ -77,16 +76,9 @@ def _page(head):
     return next(found, None)
 
 
-def _item(texts, reason):
-    """What is kept of an item: its name, its dates, those of updates, and a reason."""
-    name = next((texts[name] for name in _NAMES if texts.get(name)), "")
-    dates = [texts[name] for name in _DATES if name in texts]
-    return name, dates, [texts[name] for name in _UPDATED if name in texts], reason
-
-
-def _first(texts, read):
-    """The first of some dates that can be read, or None."""
-    return next((read[text] for text in texts if text in read), None)
+def _date(texts, names, read):
+    """The first date by some names that can be read, or None."""
+    return next((read[texts[name]] for name in names if texts.get(name) in read), None)
 
 
 def _starts(times, updated, as_of):
@@ -110,6 +102,6 @@ FORMATS = (
         "a feed, RSS or Atom",
         "changes",
         lambda head, path: root(head) in ("rss", "feed", "RDF"),
-        read=_read,
+        read=_rows,
     ),
 )

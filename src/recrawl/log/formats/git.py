@@ -16,7 +16,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from recrawl.log.formats.base import Format, unpacked
-from recrawl.log.formats.records import LONGEST, TOO_LONG, batches, in_order
+from recrawl.log.formats.records import LONGEST, TOO_LONG, in_order
 
 __all__ = ["FORMATS"]
 
@@ -25,10 +25,6 @@ _NO_LINE = "that are no line of the log of names of git"
 _COMMIT = re.compile(r"@(\d{1,11})")
 _NAME = re.compile(r"([A-Z])\d*\t(.+)")
 _HEAD = re.compile(rb"@\d{1,11}\r?\n(\r?\n[A-Z]\d*\t|@\d)")
-
-
-def _read(path, as_of):
-    return batches(_rows(path, as_of), "changes")
 
 
 def _rows(path, as_of):
@@ -89,6 +85,6 @@ FORMATS = (
         "a log of git with names",
         "changes",
         lambda head, path: _HEAD.match(head) is not None,
-        read=_read,
+        read=_rows,
     ),
 )

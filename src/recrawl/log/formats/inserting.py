@@ -13,6 +13,7 @@ from recrawl.log.database import assign, first_line, run, sql
 from recrawl.log.formats import tables
 from recrawl.log.formats.base import Format, read_from
 from recrawl.log.formats.checking import Utf8, mended
+from recrawl.log.formats.records import batches
 from recrawl.log.formats.source import Source
 from recrawl.log.tally import FAILED, Tally
 
@@ -79,7 +80,9 @@ def insert(
     whole = file
     try:
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            whole = _mended(file, format, source, scratch, number, tally)
+            if not format.checks_itself:
+                check = _check(file, format, source)
+                whole = mended(file, scratch, check, number, tally)
             if format.kind != "table":
                 _insert(connection, number, whole, format, source)
                 return
@@ -97,23 +100,22 @@ def insert(
         raise ValueError(f"{file} cannot be read: {why}") from None
 
 
-def _mended(file, format, source, folder, number, tally):
-    """The file, or a copy without what is damaged."""
-    if format.checks_itself:
-        return file
-    check = Utf8() if format.query and format.in_utf8 else None
+def _check(file, format, source):
+    """What is checked in each line of a file, or None."""
     if format.kind == "table":
-        check = tables.check(file, source.columns, format.name)
-    return mended(file, folder, check, number, tally)
+        return tables.check(file, source.columns, format.name)
+    return Utf8() if format.read is None and format.in_utf8 else None
 
 
 def _insert(connection, number, file, format, source):
     """Insert what a format's query or reader gives, as the view ``found``."""
     if format.read is None:
         read_from(connection, file)
-        connection.execute(f"create or replace temp view found as {format.query}")
     else:
-        connection.execute("drop view if exists found")
-        connection.register("found", format.read(file, source.as_of))
+        kind = "captures" if format.query else format.kind
+        rows = format.read(file, source.as_of)
+        connection.register("records", batches(rows, kind))
+    query = format.query or "from records"
+    connection.execute(f"create or replace temp view found as {query}")
     given = {"failed": FAILED} if format.kind in ("fetches", "states") else {}
     run(connection, sql(f"insert_{format.kind}"), file.name, file=number, **given)

@@ -16,25 +16,20 @@ from recrawl.log.formats.base import unpacked
 from recrawl.log.formats.records import LONGEST, TOO_LONG
 from recrawl.types import PathLike
 
-__all__ = ["Element", "document", "root"]
+__all__ = ["document", "root"]
 
 _LARGEST = 50 << 20  # bytes of a file, the most that the protocol of sitemaps allows
 _MOST = 200_000  # entries of a file; the protocol allows 50,000
 _ENDS = {b"<!--": b"-->", b"<![CDATA[": b"]]>"}
-_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 # What may precede the root: comments, processing instructions, a document type. None
 # is looked at twice (*+), so that the time is linear where one has no end.
 _ROOT = re.compile(
-    rb"(?>\s*(?:<!--.*?-->|<\?.*?\?>|<![^>\[]*+(?:\[.*?\]\s*)?>))*+"
+    rb"(?:\xef\xbb\xbf)?(?>\s*(?:<!--.*?-->|<\?.*?\?>|<![^>\[]*+(?:\[.*?\]\s*)?>))*+"
     rb"\s*<([\w.-]+:)?([\w.-]+)",
     re.DOTALL,
 )
 # No entity but those of XML is ever replaced, whatever a document type declares.
 _NO_ENTITY = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[\da-fA-F]{1,6});)")
-
-#: Parent, name, text and attributes; names in small letters, without prefixes. The
-#: parent of the first element is empty.
-Element = tuple[str, str, str, dict[str, str]]
 
 
 def root(head: bytes) -> str:
@@ -55,13 +50,13 @@ def root(head: bytes) -> str:
     >>> root(b"<?xml version='1.0'?><!-- <a> --><rss version='2.0'>")
     'rss'
     """
-    found = _ROOT.match(head.removeprefix(b"\xef\xbb\xbf"))
+    found = _ROOT.match(head)
     return found[2].decode() if found else ""
 
 
 def document(
     path: PathLike, names: tuple[str, ...]
-) -> tuple[list[Element], Iterator[tuple[dict[str, str], str]], str]:
+) -> tuple[list[tuple], Iterator[tuple[dict[str, str], str]], str]:
     """Read a sitemap or a feed.
 
     Parameters
@@ -73,8 +68,9 @@ def document(
 
     Returns
     -------
-    head : list of Element
-        What is closed before the first entry.
+    head : list of tuple
+        Of each element that is closed before the first entry the parent, or an empty
+        string, name, text and attributes; names in small letters, without prefixes.
     entries : iterator of tuple of dict and str
         The texts of an entry by the names of its elements, and why it cannot be
         read, or an empty string.
@@ -94,55 +90,59 @@ def document(
     """
     with unpacked(path) as file:
         data = file.read(_LARGEST + 1)
-    found = _ROOT.match(data.removeprefix(b"\xef\xbb\xbf"))
+    found = _ROOT.match(data)
     prefix, name = found.groups(b"") if found else (b"", b"")
     # entries of RSS 1.0 lack the prefix of their root
     prefix = b"" if name == b"RDF" else prefix
     tag = prefix + b"(?:" + "|".join(names).encode() + b")"
-    places = [*islice(_starts(data, tag), _MOST + 1), len(data)]
-    rest = _without_comments(data[places[-2] if places[1:] else 0 :]).rstrip()
+    content = _without_sections(data)
+    starts = re.finditer(b"<" + tag + rb"(?=[\s>])", content)
+    places = [found.start() for found in islice(starts, _MOST + 1)]
+    rest = content[places[-1] if places else 0 :].rstrip()
     closed = re.search(b"</" + tag, rest)
     fault = ""
     if len(data) > _LARGEST:
         fault = f"it must have at most {_LARGEST:,} bytes, and has more"
-    elif len(places) > _MOST + 1:
+    elif len(places) > _MOST:
         fault = f"it must have at most {_MOST:,} entries, and has more"
         closed = None
     elif not re.search(rb"(?:</([\w.-]+:)?" + name + rb"\s*|/)>$", rest):
         fault = "its last element is not closed"
-    if fault and places[1:] and not closed:
-        places.pop()
-    pieces = (data[begin:end] for begin, end in pairwise(places))
+    if closed or not fault:
+        places.append(len(content))
+    pieces = (content[begin:end] for begin, end in pairwise(places))
     entries = (_texts(piece, names) for piece in pieces)
-    return _elements(data[: places[0]]), entries, fault
+    return _elements(content[: places[0]] if places else content), entries, fault
 
 
-def _starts(data, tag):
-    """Where entries begin, but for those in comments and CDATA that have an end."""
+def _without_sections(data):
+    """A text without comments, and with CDATA as other text.
+
+    Where one has no end, only its beginning is taken away.
+    """
+    parts, place = [], 0
     last = {begin: data.rfind(end) for begin, end in _ENDS.items()}
-    after = 0
-    for found in re.finditer(rb"<!--|<!\[CDATA\[|<" + tag + rb"(?=[\s>])", data):
+    for found in re.finditer(rb"<!--|<!\[CDATA\[", data):
         begin = found[0]
-        if found.start() < after:
+        if found.start() < place:
             continue
-        if begin not in _ENDS:
-            yield found.start()
-        elif found.end() <= last[begin]:
-            after = data.find(_ENDS[begin], found.end())
-
-
-def _without_comments(piece):
-    """A piece without its comments, and without the beginning of one that goes on."""
-    before, end, rest = piece.rpartition(b"-->")
-    return _COMMENT.sub(b"", before + end) + rest.replace(b"<!--", b"")
+        parts.append(data[place : found.start()])
+        place = found.end()
+        if place <= last[begin]:
+            end = data.find(_ENDS[begin], place)
+            if begin != b"<!--":
+                text = data[place:end].replace(b"&", b"&amp;")
+                parts.append(text.replace(b"<", b"&lt;"))
+            place = end + len(_ENDS[begin])
+    return b"".join([*parts, data[place:]])
 
 
 def _texts(piece, names):
     """Texts of the elements right inside of an entry, and why they cannot be read."""
-    texts, elements = {}, _elements(piece)
-    closed = elements and elements[-1][0] == ""
-    if len(piece) > LONGEST and not closed:
+    elements = _elements(piece)
+    if len(piece) > LONGEST and (not elements or elements[-1][0]):
         return {}, TOO_LONG
+    texts = {}
     for parent, name, text, _ in elements:
         if parent in names:
             texts.setdefault(name, text)
@@ -167,11 +167,10 @@ def _elements(piece):
         if opened:
             opened[-1][1].append(data)
 
-    piece = _without_comments(piece[:LONGEST])
     try:
-        content = piece.decode("utf-8-sig")
+        content = piece[:LONGEST].decode("utf-8-sig")
     except UnicodeDecodeError:
-        content = piece.decode("windows-1252", "replace")
+        content = piece[:LONGEST].decode("windows-1252", "replace")
     parser = expat.ParserCreate("utf-8")
     parser.buffer_text = True
     parser.StartElementHandler = start

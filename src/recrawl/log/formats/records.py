@@ -1,8 +1,8 @@
 """What the readers in Python share: batches of rows, their limits, and dates."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,6 @@ import duckdb
 import pyarrow as pa
 
 from recrawl.log.database import assign, sql
-from recrawl.log.formats.base import COLUMNS
 from recrawl.types import PathLike
 
 __all__ = [
@@ -20,9 +19,7 @@ __all__ = [
     "TOO_LONG",
     "batches",
     "downloaded",
-    "groups",
     "in_order",
-    "macros",
     "moments",
 ]
 
@@ -34,19 +31,27 @@ LONGEST = 2_000_000
 #: Reason of one that is longer.
 TOO_LONG = f"of more than {LONGEST:,} bytes"
 
-_ROWS = 50_000  # in a batch: some 20 MB of rows as Python objects
-_MOST = 4_000_000  # in the texts of a batch, as soon as which it is full
-_SHOWN = 1000  # characters of a row as it stands; messages show fewer
-_TIME = pa.timestamp("us", "UTC")
-_TIMES = {"time", "start", "stop", "last_modified"}
-_TYPES = {
-    "status": pa.int32(),
-    "row": pa.int64(),
-    "same": pa.bool_(),
-    "changed": pa.bool_(),
-    **dict.fromkeys(_TIMES, _TIME),
+# Columns that a reader in Python gives, by what one row of its files tells of; beside
+# these, `row` (line or record in the file), `given` (the row as it stands) and
+# `reason` (why it cannot be used, or null). Queries give the same, and of fetches url,
+# time, status, digest, etag, last_modified and same; of states url, last_fetch,
+# last_change and status.
+_COLUMNS = {
+    "changes": ("url", "start", "stop", "time"),
+    "observations": ("url", "start", "time", "changed", "last_modified"),
+    "captures": ("f",),  # for the query of `captures.query`
 }
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ROWS = 50_000  # in a batch: some 20 MB of rows as Python objects
+_MOST = 10_000_000  # characters of the rows of a batch, as soon as which it is full
+_SHOWN = 1000  # characters of a row as it stands; messages show fewer
+_TYPES = {
+    "f": pa.list_(pa.string()),
+    "row": pa.int64(),
+    "changed": pa.bool_(),
+    **dict.fromkeys(
+        ("time", "start", "stop", "last_modified"), pa.timestamp("us", "UTC")
+    ),
+}
 
 
 def batches(rows: Iterable[dict[str, Any]], kind: str) -> pa.RecordBatchReader:
@@ -55,9 +60,9 @@ def batches(rows: Iterable[dict[str, Any]], kind: str) -> pa.RecordBatchReader:
     Parameters
     ----------
     rows : iterable of dict
-        By column, `given` among them; what is missing is null. Times may be texts.
+        By column, `given` among them; what is missing is null.
     kind : str
-        A key of `base.COLUMNS`.
+        "changes", "observations", or "captures".
 
     Returns
     -------
@@ -66,52 +71,26 @@ def batches(rows: Iterable[dict[str, Any]], kind: str) -> pa.RecordBatchReader:
 
     Examples
     --------
-    >>> batches([{"row": 1, "given": "a 200"}], "fetches").read_all().num_rows
+    >>> batches([{"row": 1, "given": "a 200"}], "changes").read_all().num_rows
     1
     """
-    columns = ("row", "given", *COLUMNS[kind], "reason")
+    columns = ("row", "given", *_COLUMNS[kind], "reason")
     schema = pa.schema([(name, _TYPES.get(name, pa.string())) for name in columns])
-    return pa.RecordBatchReader.from_batches(schema, _batches(iter(rows), schema))
+    some = (pa.RecordBatch.from_pylist(each, schema) for each in _groups(rows))
+    return pa.RecordBatchReader.from_batches(schema, some)
 
 
-def _batches(rows, schema):
-    for some in groups(rows):
-        texts = {v for row in some for k, v in row.items() if k in _TIMES}
-        known = moments(text for text in texts if isinstance(text, str))
-        for row in some:
-            for name in _TIMES & row.keys():
-                if isinstance(row[name], str):
-                    row[name] = known.get(row[name])
-        yield pa.RecordBatch.from_pylist(some, schema)
-
-
-def groups(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """Collect rows into lists of bounded size, with no more of each than is shown.
-
-    Parameters
-    ----------
-    rows : iterable of dict
-        With the text `given`.
-
-    Yields
-    ------
-    list of dict
-
-    Examples
-    --------
-    >>> [len(some) for some in groups({"given": "ab" * 10**6} for _ in range(6))]
-    [3, 3]
-    """
+def _groups(rows):
+    """Lists of rows of bounded size, whose texts are no longer than they are shown."""
     some, n_characters = [], 0
     for row in rows:
         some.append(row)
-        n_characters += sum(len(v) for v in row.values() if isinstance(v, str))
+        n_characters += len(str(row))
         row["given"] = row["given"][:_SHOWN]
         if len(some) == _ROWS or n_characters > _MOST:
             yield some
             some, n_characters = [], 0
-    if some:
-        yield some
+    yield some
 
 
 def downloaded(path: PathLike, as_of: Any) -> Any:
@@ -159,15 +138,15 @@ def moments(texts: Iterable[str], as_of: datetime | None = None) -> dict[str, An
     >>> {text: str(time) for text, time in found.items()}
     {'2026/11/19': '2026-11-19 00:00:00+00:00'}
     """
-    with macros() as cursor:
-        if as_of is not None:
-            assign(cursor, as_of=as_of)
-        found = cursor.execute(
-            "select text, epoch_us(sound(time_of(text))) as t "
-            "from (select distinct unnest($1::varchar[]) as text) where t is not null",
-            [list(texts)],
-        ).fetchall()
-    return {text: _EPOCH + timedelta(microseconds=t) for text, t in found}
+    with _database().cursor() as cursor:
+        cursor.execute("set TimeZone = 'UTC'")
+        assign(cursor, as_of=as_of)
+        found = cursor.sql(
+            "select text, sound(time_of(text)) as time from "
+            "(select distinct unnest($1::varchar[]) as text) where time is not null",
+            params=[list(texts)],
+        ).to_arrow_table()
+    return {row["text"]: row["time"] for row in found.to_pylist()}
 
 
 def in_order(times: Sequence[datetime], latest: datetime) -> tuple[int, datetime]:
@@ -206,21 +185,9 @@ def in_order(times: Sequence[datetime], latest: datetime) -> tuple[int, datetime
     return len(days), min(kept, default=latest)
 
 
-def macros() -> duckdb.DuckDBPyConnection:
-    """Connect to a database that has the macros of a log, and nothing else.
-
-    Returns
-    -------
-    duckdb.DuckDBPyConnection
-        With the time zone UTC.
-    """
-    cursor = _database().cursor()
-    cursor.execute("set TimeZone = 'UTC'")
-    return cursor
-
-
 @cache
 def _database():
+    """A database that has the macros of a log, and nothing else."""
     connection = duckdb.connect()
     connection.execute(sql("tables"))
     return connection

@@ -18,7 +18,7 @@ from datetime import timedelta
 
 from recrawl.log.formats.base import Format
 from recrawl.log.formats.markup import document, root
-from recrawl.log.formats.records import LOST, batches, downloaded, moments
+from recrawl.log.formats.records import LOST, downloaded, moments
 
 __all__ = ["FORMATS"]
 
@@ -30,12 +30,9 @@ _FEW = 3  # as many pages may well have changed at once
 _SITES_OWN = "whose lastmod is that of most pages, or of the download"
 
 
-def _read(path, as_of):
-    return batches(_rows(path, downloaded(path, as_of)), "observations")
-
-
 def _rows(path, as_of):
     """Rows of a sitemap: two of an entry whose lastmod is a day or longer."""
+    as_of = downloaded(path, as_of)
     _, entries, fault = document(path, ("url", "sitemap"))
     entries = [(t.get("loc", ""), t.get("lastmod", ""), why) for t, why in entries]
     n = Counter(lastmod for _, lastmod, _ in entries)
@@ -100,6 +97,6 @@ FORMATS = (
         "a sitemap",
         "observations",
         lambda head, path: root(head) in ("urlset", "sitemapindex"),
-        read=_read,
+        read=_rows,
     ),
 )

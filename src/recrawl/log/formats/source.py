@@ -138,15 +138,13 @@ class Source:
                     )
                 # an empty answer of a server is an answer, among others
                 empty = not file.is_dir() and not file.stat().st_size
-                if empty and file == path:
-                    raise ValueError(f"{file} must not be empty")
                 format = None if empty else recognise(file, self.format)
-                if format is not None:
-                    if format.name == "jsonl" and _ARRAY.match(beginning(file)):
-                        raise ValueError(_refusal(file))
-                    found.append((file, format))
-                elif file == path:
+                is_json = format and format.name == "jsonl"
+                is_array = is_json and _ARRAY.match(beginning(file))
+                if is_array or (format is None and file == path):
                     raise ValueError(_refusal(file))
+                if format:
+                    found.append((file, format))
                 else:
                     unknown.append(file)
         if not found:
@@ -204,6 +202,8 @@ def _raise(error):
 def _refusal(file):
     """Why a file that no format recognises is not read."""
     head, log = beginning(file), f"{file} must be a log, plain or gzipped"
+    if not file.stat().st_size:
+        return f"{file} must not be empty"
     if head.startswith(_PACKED):
         return f"{log}, got one that is packed in another way: unpack it first"
     if _ARRAY.match(head):

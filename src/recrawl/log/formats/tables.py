@@ -23,7 +23,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recrawl.log.database import assign, run, sql
+from recrawl.log.database import assign, quoted, run, sql
 from recrawl.log.formats.base import Format, beginning, read_from, unpacked
 from recrawl.log.formats.checking import SHOWN, Quotes, Utf8
 from recrawl.log.formats.pieces import first_object
@@ -485,48 +485,37 @@ def _insert_text(connection, number, file, theirs, whole, tally):
     for strict in (True, False):
         options = f"strict_mode = {strict}"
         try:
-            n_misfits = _n_misfits(connection, whole, options)
-            listed = "store_rejects" if n_misfits is None else "ignore_errors"
-            columns, source = _text(whole, weight, f"{options}, {listed} = true")
-            _insert(connection, number, file, theirs, columns, row, source)
-            for table in ("crawl", "fetches"):
-                query = sql("leave_out_misnamed").format(table=table)
-                connection.execute(query, {"file": number})
+            columns, source = _text(whole, weight, f"{options}, ignore_errors = true")
+            n_rows = _insert(connection, number, file, theirs, columns, row, source)
             break
         except duckdb.InvalidInputException as error:
             if not strict or "invalid state" not in str(error):
                 raise
-    if n_misfits is not None:
-        if n_misfits:
-            tally.add(_MISFIT, n_misfits, [(number, 0, file.name)])
+    for table in ("crawl", "fetches"):
+        query = sql("leave_out_misnamed").format(table=table)
+        connection.execute(query, {"file": number})
+    n_lines = _n_rows(connection, f"{_LINES} where line <> ''")
+    if n_lines == n_rows + 1:  # with that of the names
         return
+    # DuckDB needs 2 KB for each row that it lists, outside of its bounded memory;
+    # lines inside of values are none, but they are fewer in most logs
+    if n_lines - n_rows > _MOST_LISTED:
+        options = "strict_mode = false, null_padding = true, parallel = false"
+        _, source = _text(whole, "", f"{options}, ignore_errors = true")
+        if n := _n_rows(connection, source) - n_rows:
+            tally.add(_MISFIT, n, [(number, 0, file.name)])
+        return
+    _, source = _text(whole, "", f"{options}, store_rejects = true")
+    _n_rows(connection, source)
     bad = "select line, min(error_message) as given from reject_errors group by 1"
     _count(connection, number, file, _MISFIT, bad, tally)
     connection.execute("drop table reject_errors; drop table reject_scans")
 
 
-def _n_misfits(connection, file, options):
-    """Count the rows that do not fit the columns, if they are too many to be listed.
-
-    DuckDB needs 2 KB for each row that it lists, outside of its bounded memory.
-    """
-
-    def counted(source):
-        return connection.execute(f"select count(*) from {source}").fetchall()[0][0]
-
-    def n_rows(options):
-        _, source = _text(file, "", f"{options}, ignore_errors = true")
-        return counted(f"(select c0 from {source})")
-
-    try:
-        n_fit = n_rows(options)
-        n_lines = counted(f"{_LINES} where trim(line) <> ''")
-    except duckdb.Error:  # `_insert` raises it too, or one of the columns' names
-        return None
-    # lines inside of values are none, but they are fewer in most logs
-    if n_lines - n_fit <= _MOST_LISTED:
-        return None
-    return n_rows("strict_mode = false, null_padding = true, parallel = false") - n_fit
+def _n_rows(connection, source):
+    """Number of rows."""
+    # rejects are stored when the last row has been fetched
+    return connection.execute(f"select count(*) from {source}").fetchall()[0][0]
 
 
 def _count(connection, number, file, reason, query, tally):
@@ -540,7 +529,7 @@ def _count(connection, number, file, reason, query, tally):
 
 
 def _insert(connection, number, file, theirs, columns, row, source):
-    """Insert the rows of a file whose columns, ``(SQL, type)``, have names."""
+    """Insert the rows of a file with named columns, ``(SQL, type)``; how many."""
     names = [name for name, _ in columns]
     wanted = _wanted(theirs)
     _check_names(file, names, theirs, wanted)
@@ -563,14 +552,16 @@ def _insert(connection, number, file, theirs, columns, row, source):
         f"create or replace temp view fields as select {', '.join(fields)}, "
         f"{row} as row from {source}"
     )
-    query = "check_rows" if wanted["changed"] in columns else "check_fetches"
-    given = {
+    assign(
+        connection,
         # numbers and flags of a row are no names
-        "names": [name for name in columns if re.search("[a-z]{2}", name)],
-        "ours": [name if name in columns else "" for name in wanted.values()],
-    }
-    query = sql(query).format(cells=_CELLS)
-    run(connection, query, file.name, file=number, failed=FAILED, **given)
+        names=[name for name in columns if re.search("[a-z]{2}", name)],
+        ours=[name if name in columns else "" for name in wanted.values()],
+    )
+    judged = sql("judge_rows").format(cells=_CELLS, failed=quoted(FAILED))
+    connection.execute(judged)
+    query = "check_rows" if wanted["changed"] in columns else "check_fetches"
+    return run(connection, sql(query), file.name, file=number).fetchall()[0][0]
 
 
 def _wanted(theirs):

@@ -22,16 +22,17 @@ import os
 import re
 import zlib
 from collections import deque
+from itertools import islice
 
+from recrawl.log.formats import captures
 from recrawl.log.formats.base import Format, is_packed, members
-from recrawl.log.formats.captures import CUT, CUT_PREFIX, EMPTY, OTHER_METHOD, WHOLE
-from recrawl.log.formats.records import LOST, batches
+from recrawl.log.formats.records import LOST
 
 __all__ = ["FORMATS"]
 
 _BLOCK = 1 << 16  # bytes that are read at a time
 _LONGEST_HEAD = 1 << 16  # bytes of the head of a record, and of that of HTTP in it
-_LENGTH = re.compile(r"\d{1,15}")  # of a record: below a million gigabytes
+_LENGTH = re.compile(r"\d{1,12}")  # of a record: below a terabyte
 _ENOUGH = 2000  # packed bytes that hold the first of a record
 _APART = 1000  # records between a request and its answer, at most
 _MOST_IDS = 10 * _APART  # of requests other than GET
@@ -39,52 +40,56 @@ _HELD = 100  # records of a gzip member that is not checked yet
 _STATUS = re.compile(rb"HTTP/\S+ +(\d{3})\b")
 _OTHER = re.compile(rb"(?!GET )[A-Z]+ ")
 _IDS = ("warc-record-id", "warc-concurrent-to")
-_KEPT = {
-    *_IDS,
-    "content-length",
-    "warc-date",
-    "warc-payload-digest",
-    "warc-profile",
-    "warc-target-uri",
-    "warc-truncated",
-    "warc-type",
-    "etag",
-    "last-modified",
-}
+# What a capture has, in the order of `captures`; names of the lines are from the
+# head of the record, except ETag and Last-Modified.
+_FIELDS = ("", "warc-date", "warc-target-uri", "warc-type", "status",
+           "warc-payload-digest", "method", "warc-truncated", "", "",
+           "etag", "last-modified", "warc-profile", "damage")  # fmt: skip
 
 
-def _read(path, as_of):
-    return batches(_rows(path), "fetches")
-
-
-def _rows(path):
-    """Rows of the records of fetches, and of what is damaged among them."""
+def _captures(path, as_of):
+    """Captures of the records of fetches, and what is damaged among them."""
     waiting, others = deque(), {}
     with open(path, "rb") as file:
         records = _members(file) if is_packed(path) else _records(file)
         for number, (head, http) in enumerate(records, 1):
-            ids = {hash(value) for name, value in head if name in _IDS}
-            head = dict(head)
             kind = head.get("warc-type")
             if kind == "request" and _OTHER.match(http):
-                others |= dict.fromkeys(ids)
+                others |= dict.fromkeys(head["ids"])
                 while len(others) > _MOST_IDS:
                     del others[next(iter(others))]
-            elif kind in ("response", "revisit"):
-                waiting.append((ids, {"row": number} | _fetch(head, http)))
-            elif kind == "damaged":
-                given = f"{path.name}, record {number}: {head['given']}"
-                waiting.append((ids, head | {"row": number, "given": given}))
+            elif kind in ("response", "revisit", "damaged"):
+                waiting.append(_capture(number, head | _answer(http)))
             if len(waiting) > _APART:
                 yield _judged(*waiting.popleft(), others)
-    for ids, row in waiting:
-        yield _judged(ids, row, others)
+    for each in waiting:
+        yield _judged(*each, others)
+
+
+def _capture(number, head):
+    """What identifies a record, and its row."""
+    given = head.get("why") or f"{head.get('warc-date')} {head.get('warc-target-uri')}"
+    f = [head.get(name) for name in _FIELDS]
+    return head["ids"], {"row": number, "given": given, "f": f}
 
 
 def _judged(ids, row, others):
-    """The row of a record, with the reason if its request was no GET."""
-    row.setdefault("given", f"{row.get('time')} {row.get('url')}")
-    return row | {"reason": OTHER_METHOD} if ids & others.keys() else row
+    """The row of a record, with a method if its request was no GET."""
+    if ids & others.keys():
+        row["f"][_FIELDS.index("method")] = "other"
+    return row
+
+
+def _answer(http):
+    """What the head of HTTP tells of a fetch."""
+    lines = io.BytesIO(http)
+    found = _STATUS.match(lines.readline())
+    answer = _lines(lines)
+    return {
+        "status": found[1].decode() if found else "no answer of a web server",
+        "etag": answer.get("etag"),
+        "last-modified": answer.get("last-modified"),
+    }
 
 
 def _members(file):
@@ -99,11 +104,12 @@ def _members(file):
                 held = []
                 for record in _records(stream):
                     held.append(record)
-                    if len(held) < _HELD:
-                        continue
-                    checked = checked or _check(file.name, start)
-                    yield from held
-                    held = []
+                    if len(held) == _HELD and not checked:
+                        _check(file.name, start)
+                        checked = True
+                    if checked:
+                        yield from held
+                        held = []
         except zlib.error as error:
             held, damage = [], error
         except EOFError as error:  # what is whole before the end is used
@@ -117,10 +123,7 @@ def _members(file):
 def _check(path, start):
     """Read a gzip member of many records, an error in which is raised, to its end."""
     with open(path, "rb") as file, contextlib.suppress(EOFError):
-        _, stream = next(members(file, start))
-        while stream.read1(_BLOCK):
-            pass
-    return True
+        list(islice(members(file, start), 2))
 
 
 def _next_member(file, start):
@@ -136,8 +139,9 @@ def _next_member(file, start):
 
 def _damaged(why, last):
     """What stands for a record that cannot be read."""
-    reason = LOST if last else "damaged records"
-    return [("warc-type", "damaged"), ("reason", reason), ("given", str(why))], b""
+    damage = LOST if last else "damaged records"
+    head = {"warc-type": "damaged", "ids": set(), "damage": damage, "why": str(why)}
+    return head, b""
 
 
 def _records(stream):
@@ -148,21 +152,22 @@ def _records(stream):
     """
     body, line = 0, stream.readline(_BLOCK)
     while line:
-        damage = None
+        damage = ""
         if line.startswith(b"WARC/"):
             head = _lines(stream)
             body = stream.tell() if stream.seekable() else 0
-            length = dict(head or ()).get("content-length", "")
-            if head is None:
-                damage = f"its head must have at most {_LONGEST_HEAD:,} bytes"
-            elif not _LENGTH.fullmatch(length):
-                damage = f"its Content-Length must be a number, got {length!r}"
-            else:
+            length = head.get("content-length", "")
+            if _LENGTH.fullmatch(length):
                 http = stream.read(min(int(length), _LONGEST_HEAD))
                 if _skip(stream, int(length) - len(http)):
                     yield head, http
                 else:
                     damage = "it is not whole"
+            else:
+                damage = (
+                    f"its head must have at most {_LONGEST_HEAD:,} bytes, and a number "
+                    f"as its Content-Length, got {length!r}"
+                )
         elif line.strip():
             damage = "it does not begin behind the one before"
         if damage and stream.seekable():
@@ -188,73 +193,33 @@ def _next_record(stream):
 
 
 def _lines(stream):
-    """The lines before an empty one that are needed; None if these are too long.
+    """Values of the lines before an empty one, by their names in small letters.
 
-    Each is its name, in small letters, and its value.
+    Those that identify a record are a set, "ids". Nothing is kept of lines that are
+    too long together.
     """
-    found, n_bytes = [], 0
+    found, ids, n_bytes = {}, set(), 0
     while line := stream.readline(_BLOCK).decode("utf-8", "replace").strip():
         n_bytes += len(line)
         if n_bytes > _LONGEST_HEAD:
-            return None
+            return {}
         name, _, value = line.partition(":")
         name = name.lower().strip()
-        if name in _KEPT:
-            found.append((name, value.strip()))
-    return found
+        if name in _IDS:
+            ids.add(hash(value.strip()))
+        else:
+            found[name] = value.strip()
+    return found | {"ids": ids}
 
 
 def _skip(stream, n_bytes):
     """Go on by a number of bytes; whether there are as many."""
-    if stream.seekable():
-        end = stream.tell() + n_bytes
-        whole = end <= os.fstat(stream.fileno()).st_size
-        if whole:
-            stream.seek(end)
-        return whole
+    if stream.seekable() and n_bytes:
+        stream.seek(n_bytes - 1, os.SEEK_CUR)
+        n_bytes = 1
     while n_bytes and (block := stream.read(min(n_bytes, _BLOCK))):
         n_bytes -= len(block)
     return n_bytes == 0
-
-
-def _fetch(head, http):
-    """What one record tells of a fetch."""
-    lines = io.BytesIO(http)
-    found = _STATUS.match(lines.readline())
-    status, answer = int(found[1]) if found else None, dict(_lines(lines))
-    revisit = head["warc-type"] == "revisit"
-    url, date = head.get("warc-target-uri", "").strip("<>"), head.get("warc-date", "")
-    digest = head.get("warc-payload-digest")
-    value = (digest or "").rpartition(":")[2].upper().rstrip("=")
-    # of a revisit, the record is cut, and not the body that it stands for
-    cut = "" if revisit else head.get("warc-truncated", "").lower()
-    # whatever its profile, a revisit with a digest is compared like others, and one
-    # without is an answer that nothing changed
-    profile = head.get("warc-profile", "")
-    same = status == 304 or (
-        revisit and ("server-not-modified" in profile or not value or value in EMPTY)
-    )
-    if same:  # a digest of the body of a 304 is that of no body
-        digest = None
-    elif digest and cut not in WHOLE:
-        digest = CUT_PREFIX + digest
-    reason = None
-    if not url.lower().startswith(("http://", "https://")):
-        reason = "that are no web page (dns:, whois:)"
-    elif not revisit and status is None:
-        reason = "without the answer of a web server"
-    elif cut not in (*WHOLE, "length"):
-        reason = CUT
-    return {
-        "url": url,
-        "time": date,
-        "status": status,
-        "digest": digest,
-        "etag": answer.get("etag"),
-        "last_modified": answer.get("last-modified"),
-        "same": same or None,
-        "reason": reason,
-    }
 
 
 FORMATS = (
@@ -263,7 +228,8 @@ FORMATS = (
         "a WARC file",
         "fetches",
         lambda head, path: head.startswith(b"WARC/"),
-        read=_read,
+        captures.query("from records", as_written=True),
+        _captures,
         checks_itself=True,
     ),
 )

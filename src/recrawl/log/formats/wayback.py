@@ -16,11 +16,9 @@ so that captures of one page stay together.
 import json
 import re
 
-import pyarrow as pa
-
 from recrawl.log.formats import captures
 from recrawl.log.formats.base import Format, unpacked
-from recrawl.log.formats.records import LONGEST, groups, macros
+from recrawl.log.formats.records import LONGEST
 
 __all__ = ["FORMATS"]
 
@@ -36,23 +34,13 @@ _BEGINS = re.compile(
 _BETWEEN = b"[], \t\r\n\xef\xbb\xbf"
 _FIELDS = ("urlkey", "timestamp", "original", "mimetype", "statuscode", "digest",
            "method", "truncated", "status", "status_code")  # fmt: skip
-_SCHEMA = pa.schema(
-    [("row", pa.int64()), ("given", pa.string()), ("f", pa.list_(pa.string()))]
-)
 
 
-def _read(path, as_of):
-    rows = groups(_captures(_arrays(path)))
-    batches = (pa.RecordBatch.from_pylist(some, _SCHEMA) for some in rows)
-    cursor = macros()
-    cursor.register("answer", pa.RecordBatchReader.from_batches(_SCHEMA, batches))
-    return cursor.sql(captures.query("from answer")).to_arrow_reader()
-
-
-def _captures(arrays):
+def _captures(path, as_of):
     """Row, text and fields of each array but those of the names."""
     names = None
-    for row, text in enumerate(arrays, 1):
+    some = (text for text in _arrays(path) if text.strip(_BETWEEN))
+    for row, text in enumerate(some, 1):
         texts = _texts(text)
         # without the names, and the empty row and the key where the list goes on
         if texts is not None and len(texts) < 2:
@@ -84,19 +72,13 @@ def _arrays(path):
         while block := file.read(_BLOCK):
             rest, end = rest + block, 0
             for found in _ARRAY.finditer(rest):
-                yield from _junk(rest[end : found.start()])
-                yield found[0]
+                yield from (rest[end : found.start()], found[0])
                 end = found.end()
             rest = rest[end:]
             if len(rest) > LONGEST:
-                yield from _junk(rest)
+                yield rest
                 rest = b""
-    yield from _junk(rest)
-
-
-def _junk(text):
-    """A text, if it is more than what stands between two arrays."""
-    return [text] if text.strip(_BETWEEN) else []
+    yield rest
 
 
 FORMATS = (
@@ -112,6 +94,7 @@ FORMATS = (
         "an answer of the Wayback CDX server in JSON",
         "fetches",
         lambda head, path: bool(_BEGINS.match(head)),
-        read=_read,
+        captures.query("from records"),
+        _captures,
     ),
 )

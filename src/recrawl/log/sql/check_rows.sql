@@ -1,22 +1,15 @@
--- Insert the rows of one file, of which the view `fields` gives the values, into
+-- Insert the rows of one file, of which the view `judged` gives the values, into
 -- the table `crawl`. A row with a value that cannot be used is kept
 -- there with the reason, to be counted and shown; see the macro `used`.
--- Parameters: $file, the file's number; $failed, the reason of failed fetches;
--- $names, plain, of all columns of the file; $ours, of those that hold ours.
--- In place of {cells} is a list of the texts in these, in their order.
+-- Parameter: $file, the file's number.
 
--- CTEs used once are inlined: rows stream from the file into the table.
 insert into crawl by name
-with judged as (
-    select
-        *,
+select
+    url,
+    t,
+    coalesce(
+        unfit,
         case
-            when t is null then untimed({cells}, $names, $ours)
-            when no_url(url) then 'without a url'
-            when unusable(url, t) is not null then unusable(url, t)
-            when status is null and status_text <> ''
-                then 'whose status is not a number'
-            when failed(status) then $failed
             -- with nothing to compare with, as at the first crawl of a page, a crawl
             -- begins an interval and ends none
             when changed is null and not is_nothing(text_of(changed_given))
@@ -33,28 +26,22 @@ with judged as (
                 then 'whose last_modified cannot be read'
             when last_modified > t + 86400000000
                 then 'whose last_modified is after its time by more than a day'
-            when importance_text <> '' and importance is null
-                then 'whose importance is not a number from 0'
-        end as reason
-    from fields
-)
-
-select
-    url,
-    t,
-    coalesce(changed, case when used(reason) then false end) as changed,
-    case when changed is null and used(reason) then t else start end as start,
+        end,
+        unweighted
+    ) as reason,
+    coalesce(judged.changed, case when used(reason) then false end) as changed,
+    case when judged.changed is null and used(reason) then t else judged.start end as start,
     -- a time that the server makes up at the fetch is no time of a change
-    case when plausible(last_modified) and last_modified not between t - 2000000 and t
-        then last_modified
+    case when plausible(judged.last_modified)
+            and judged.last_modified not between t - 2000000 and t
+        then judged.last_modified
     end as last_modified,
     importance,
     status,
     nullif(host_text, '') as host,
     $file as file,
     row,
-    reason,
-    case when changed is null and used(reason)
+    case when judged.changed is null and used(reason)
         then coalesce(value_of(text_of(changed_given)), '')
     end as refused,
     case when reason is not null then concat_ws(

@@ -10,7 +10,7 @@ with belonging as (
         signal.reason is null
         and not coalesce(signal.repeated, false)
         -- those before it were counted with the log that the state knows
-        and (known_crawl is null or signal.t > epoch_us(known_crawl))
+        and signal.t > known_crawl
 ),
 
 counted as (

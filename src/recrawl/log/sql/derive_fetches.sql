@@ -105,23 +105,17 @@ compared as (
     select
         *,
         lag(signal) over in_time as former,
-        lag(t) over in_time as since
-    from carried
-    where signal <> ''
-    window in_time as (partition by url order by t, file, row)
-),
-
-bits as (
-    select
-        *,
+        lag(t) over in_time as since,
         former is not null
             -- of two kinds: what is after a log that kept another signal
             and signal <> former as differs,
         former is not null and former <> '304' and signal <> '304'
             and split_part(signal, ':', 1) <> split_part(former, ':', 1)
             as other_kind
-    from compared
-    where not known
+    from carried
+    where signal <> ''
+    window in_time as (partition by url order by t, file, row)
+    qualify not known
 )
 
 select
@@ -149,7 +143,7 @@ select
     host,
     file,
     row
-from bits
+from compared
 
 union all by name
 select

@@ -5,15 +5,15 @@
 insert into page_state by name
 select
     url,
-    epoch_us(last_fetch) as last_fetch,
+    epoch_us(last_fetch) as t,
     epoch_us(sound(found.last_change)) as last_change,
     status,
     $file as file,
     row,
     coalesce(
         reason,
-        unusable(url, epoch_us(last_fetch)),
+        unusable(url, t),
         case when failed(status) then $failed end
     ) as reason,
-    given || reading_of(epoch_us(last_fetch)) as given
+    given || reading_of(t) as given
 from found

@@ -46,8 +46,9 @@ merged as (
         coalesce(fetched.importance, state.importance, 1.0) as importance,
         coalesce(state.first_crawl, fetched.first_crawl) as first_crawl,
         coalesce(fetched.last_crawl, state.last_crawl) as last_crawl,
-        state.last_crawl as known_crawl,
-        state.last_start as known_start,
+        -- null would be no number: before all times of a log
+        coalesce(epoch_us(state.last_crawl), -9223372036854775808) as known_crawl,
+        coalesce(state.last_start, -9223372036854775808) as known_start,
         coalesce(state.last_change, false) as known_change,
         coalesce(fetched.last_row, state.last_row) as last_row,
         coalesce(fetched.gone, state.gone, false) as gone,

@@ -2,27 +2,8 @@
 -- Parameters: $state, the file; $first and $end, its first row to be read, from 0,
 -- and the row after the last.
 
-insert into state
-select
-    url,
-    host,
-    importance,
-    first_crawl,
-    last_crawl,
-    last_row,
-    last_start,
-    last_change,
-    gone,
-    n_failed,
-    interval,
-    bits,
-    n,
-    aged,
-    n_crawls,
-    n_changed,
-    signal,
-    dispersion,
-    freedom
+insert into state by name
+select * exclude (file_row_number)
 from read_parquet(
     $state, binary_as_string = true, file_row_number = true, hive_partitioning = false
 )

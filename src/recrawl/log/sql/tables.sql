@@ -37,10 +37,10 @@ create table fetches (
     given varchar
 );
 
--- What a dump says of each page, for `derive_states.sql`.
+-- What a dump says of each page, for `derive_page_state.sql`.
 create table page_state (
     url varchar,
-    last_fetch bigint,
+    t bigint,               -- of the last fetch
     last_change bigint,
     status integer,
     file integer,
@@ -50,7 +50,7 @@ create table page_state (
 );
 
 -- Changes, each in a window in which all of them are known, for
--- `derive_changes.sql`; a window without changes has a null for `t`.
+-- `derive_change.sql`; a window without changes has a null for `t`.
 create table change (
     url varchar,
     start bigint,
@@ -61,10 +61,6 @@ create table change (
     reason varchar,
     given varchar
 );
-
--- What `find_suspects.sql` finds in the fetches.
-create table shared_body (host varchar, n_urls bigint);
-create table dated_now (host varchar);
 
 -- One row for each page of the logs before, as `state.compress` writes it.
 create table state (
@@ -89,10 +85,10 @@ create table state (
     freedom double          -- degrees of freedom, and the sum of these
 );
 
--- Which of n ranges of the hash that orders pages a page lies in, from 0. Without
--- the last bit of the hash, the length of a range fits in 64 bits for n = 1 too.
+-- Which of n ranges of the hash that orders pages a page lies in, from 0: n times the
+-- first 32 bits of the hash, as a share of 2^32.
 create macro share_of(url, n) as
-    (hash(coalesce(url, '')) >> 1) // (9223372036854775808::ubigint // n + 1);
+    (hash(coalesce(url, '')) >> 32) * n // 4294967296;
 
 -- Whether a row of `crawl` counts as a crawl. One whose `changed` cannot be read did
 -- happen: the next bit of its page tells of the time since.
@@ -159,28 +155,16 @@ create macro unit_of(number) as
 create macro parse_number(number) as
     try_cast(round(number * unit_of(number)) as bigint);
 
--- A number, perhaps with a decimal comma.
-create macro number_of(text) as try_cast(replace(text, ',', '.') as double);
-
--- Whether the last digit of a number with an exponent is worth more than a second,
--- as spreadsheets write times: 1.79E+12 may be any time of four months.
+-- Whether a number with an exponent has fewer than ten digits, as spreadsheets write
+-- times: 1.79E+12 may be any time of four months. The last of ten is worth a second.
 create macro lost_digits(text) as
-    case
-        when contains(lower(text), 'e') then list_transform(
-            [regexp_extract(
-                text, '^\+?\d*(?:[.,](\d*))?[eE]\+?(\d+)$', ['decimals', 'power']
-            )],
-            lambda part: coalesce(
-                pow(10, try_cast(part.power as integer) - length(part.decimals))
-                    * unit_of(number_of(text)) > 1e6,
-                false
-            )
-        )[1]
-        else false
-    end;
+    regexp_full_match(text, '(?i)\+?[0.,]*(\d[.,]?){0,9}e\+?0?\d\d?');
 
+-- A number, perhaps with a decimal comma.
 create macro parse_decimal(text) as
-    case when not lost_digits(text) then parse_number(number_of(text)) end;
+    case when not lost_digits(text)
+        then parse_number(try_cast(replace(text, ',', '.') as double))
+    end;
 
 -- The number of a key in a line of JSON as it stands there, if DuckDB has written it
 -- without its exponent.
@@ -216,13 +200,14 @@ create macro parse_common(text) as
 
 -- The forms of ISO 8601 and of databases that a cast reads. Other texts are kept
 -- from it: it takes names of time zones that stand for several, such as BST, IST
--- or CST, words such as infinity, and offsets of more than the 14 hours that exist.
+-- or CST, words such as infinity, and offsets of more than the 14 hours that exist
+-- (those of 14 are left to `parse_other`).
 create macro parse_plain(text) as
     case
         when regexp_matches(
             text,
             '^\d{4}[-/]\d\d?[-/]\d\d?'
-            '([T ]\d\d?:\d\d(:\d\d(\.\d+)?)?( ?UTC| GMT|Z|[+-](0\d|1[0-3])(:?[0-5]\d)?|[+-]14(:?00)?)?)?$'
+            '([T ]\d\d?:\d\d(:\d\d(\.\d+)?)?( ?UTC| GMT|Z|[+-](0\d|1[0-3])(:?[0-5]\d)?)?)?$'
         ) then epoch_us(try_cast(replace(text, ' GMT', ' UTC') as timestamptz))
     end;
 
@@ -263,37 +248,14 @@ create macro day_of(date) as
                 in (strftime(day, '%GW%V%u'), strftime(day, '%Y%j'))
         )[1]
         else try_strptime(
-            date,
-            ['%Y-%m-%d', '%Y%m%d', '%Y/%m/%d', '%Y.%m.%d', '%d.%m.%Y', '%Y-%m']
+            translate(date, './', '--'), ['%Y-%m-%d', '%Y%m%d', '%d-%m-%Y', '%Y-%m']
         )
     end;
 
--- Microseconds since midnight.
-create macro time_of_day(clock) as
-    list_transform(
-        [regexp_extract(
-            upper(clock),
-            '^(\d\d?)(?::?(\d\d)(?::?(\d\d)([.,]\d+)?)?)?(?: ?([AP])\.?M\.?)?$',
-            ['hour', 'minute', 'second', 'fraction', 'half']
-        )],
-        lambda part: epoch_us(try_cast(concat(
-            case
-                when part.half = '' then part.hour
-                when try_cast(part.hour as integer) between 1 and 12 then cast(
-                    try_cast(part.hour as integer) % 12 + if(part.half = 'P', 12, 0)
-                    as varchar
-                )
-            end,
-            ':', coalesce(nullif(part.minute, ''), '00'),
-            ':', coalesce(nullif(part.second, ''), '00'),
-            replace(part.fraction, ',', '.')
-        ) as time))
-    )[1];
-
--- Minutes by which a zone is before UTC: an offset, perhaps behind UTC or GMT and
--- before a name, or one of the names that mean one offset each, those of RFC 822 and of
--- central Europe. Others, such as BST or IST, stand for several. A null if not known.
-create macro minutes_of(zone) as
+-- How long a zone is before UTC: an offset, perhaps behind UTC or GMT and before a
+-- name, or one of the names that mean one offset each, those of RFC 822 and of central
+-- Europe. Others, such as BST or IST, stand for several. A null if not known.
+create macro offset_of(zone) as
     list_transform(
         [regexp_extract(
             upper(zone),
@@ -301,19 +263,16 @@ create macro minutes_of(zone) as
             ['name', 'hours', 'minutes']
         )],
         lambda part: case
-            when zone = '' then 0
-            when part.hours = '' then map {
-                'UT': 0, 'UTC': 0, 'GMT': 0, 'Z': 0, 'EST': -300, 'EDT': -240,
-                'CST': -360, 'CDT': -300, 'MST': -420, 'MDT': -360, 'PST': -480,
-                'PDT': -420, 'CET': 60, 'CEST': 120
-            }[part.name]
+            when zone = '' then interval 0 hours
+            when part.hours = '' then to_hours(map {
+                'UT': 0, 'UTC': 0, 'GMT': 0, 'Z': 0, 'EST': -5, 'EDT': -4, 'CST': -6,
+                'CDT': -5, 'MST': -7, 'MDT': -6, 'PST': -8, 'PDT': -7, 'CET': 1, 'CEST': 2
+            }[part.name])
             when part.name in ('UT', 'UTC', 'GMT')
                     or part.name = '' and length(part.hours) = 3
-                then nullif(
-                    least(try_cast(part.hours[2:] as integer) * 60
-                        + coalesce(try_cast(part.minutes as integer), 0), 841),
-                    841
-                ) * if(part.hours[1] = '-', -1, 1)
+                then try_cast(
+                    concat(ltrim(part.hours, '+'), ':', lpad(part.minutes, 2, '0')) as interval
+                )
         end
     )[1];
 
@@ -342,14 +301,24 @@ create macro clock_of(text) as
             tidied(text),
             '^(\d\d?[a-z]{0,2}[-/. ]+[A-Za-z]{3,9}[-/. ]+(?:\d{4}|\d\d)\b'
             '|\d{4}[\dW./-]*\d|\d\d?\.\d\d?\.\d{4})'
-            '(?:(?:[Tt:]| +)(\d[\d:.,]*(?: ?[AaPp]\.?[Mm]\b\.?)?)(.*))? *$',
-            ['date', 'clock', 'zone']
+            '(?:(?:[Tt:]| +)(\d\d?)(?::?(\d\d)(?::?(\d\d)([.,]\d+)?)?)?'
+            '(?: ?([AaPp])\.?[Mm]\b\.?)?(.*))? *$',
+            ['date', 'hour', 'minute', 'second', 'fraction', 'half', 'zone']
         )],
         lambda part: {
-            clock: make_timestamp(epoch_us(day_of(part.date)) + case
-                when part.clock = '' then 0
-                else time_of_day(part.clock)
-            end),
+            clock: try_cast(concat(
+                day_of(part.date)::date,
+                ' ',
+                case
+                    when part.half = '' then lpad(part.hour, 2, '0')
+                    else strftime(
+                        try_strptime(concat(part.hour, part.half, 'M'), '%I%p'), '%H'
+                    )
+                end,
+                ':', lpad(part.minute, 2, '0'),
+                ':', lpad(part.second, 2, '0'),
+                replace(part.fraction, ',', '.')
+            ) as timestamp),
             zone: part.zone
         }
     )[1];
@@ -358,9 +327,13 @@ create macro parse_other(text) as
     list_transform(
         [clock_of(text)],
         lambda found: case
-            when found.clock is null then null
-            when place_of(found.zone) = ''
-                then epoch_us(found.clock - to_minutes(minutes_of(found.zone)))
+            when place_of(found.zone) = '' then list_transform(
+                [offset_of(found.zone)],
+                lambda ahead: case
+                    when ahead between interval '-14 hours' and interval '14 hours'
+                        then epoch_us(found.clock - ahead)
+                end
+            )[1]
             else list_transform(
                 [moments_at(found.clock, place_of(found.zone))],
                 lambda moments: case when len(moments) = 1 then epoch_us(moments[1]) end
@@ -372,9 +345,9 @@ create macro parse_other(text) as
 -- those before it fail.
 create macro parse_time(text) as
     coalesce(
+        parse_common(text),
         parse_digits(text),
         parse_decimal(text),
-        parse_common(text),
         parse_plain(text),
         parse_other(text)
     );
@@ -418,20 +391,13 @@ create macro unusable(url, t) as
             then 'whose time is before 1990 or more than a day from now'
     end;
 
--- Why a time cannot be read, if more is known than that.
+-- Why a time cannot be read.
 create macro unread(text) as
-    list_transform(
-        [clock_of(text)],
-        lambda found: case
-            when lost_digits(text)
-                then 'whose time has lost its digits, as 1.79E+12 of a spreadsheet has'
-            when place_of(found.zone) <> '' and try_cast(
-                concat(found.clock, ' ', place_of(found.zone)) as timestamptz
-            ) is not null
-                then 'whose local time daylight saving skips or repeats'
-            else 'whose time cannot be read'
-        end
-    )[1];
+    case
+        when lost_digits(text)
+            then 'whose time has lost its digits, as 1.79E+12 of a spreadsheet has'
+        else 'whose time cannot be read'
+    end;
 
 create macro no_url(text) as is_nothing(text) or text[1] in ('[', '{');
 
@@ -480,19 +446,18 @@ create macro lines(file) as table
         hive_partitioning = false
     );
 
-create macro authority_of(url) as
-    lower(
-        regexp_extract(url, '^[a-zA-Z][a-zA-Z0-9+.-]*://(?:[^/?#]*@)?([^/?#@]*)', 1)
-    );
-
 -- One server has one name: in small letters, without user and password, and without
 -- the port that its scheme has anyway. Exports may lack the scheme.
 create macro host_of(url) as
     case
-        when url ilike 'http:%' then regexp_replace(authority_of(url), ':80$', '')
-        when url ilike 'https:%' then regexp_replace(authority_of(url), ':443$', '')
-        when url like '%://%' then authority_of(url)
-        else lower(
-            regexp_extract(url, '^((?:[a-zA-Z0-9-]+\.)+[a-zA-Z]{2,}(?::\d+)?)/', 1)
+        when url like '%://%' then regexp_extract(
+            regexp_replace(
+                lower(url),
+                '^(http://[^/?#]*):80($|[/?#])|^(https://[^/?#]*):443($|[/?#])',
+                '\1\2\3\4'
+            ),
+            '^[a-z][a-z0-9+.-]*://(?:[^/?#]*@)?([^/?#@]*)',
+            1
         )
+        else regexp_extract(lower(url), '^((?:[a-z0-9-]+\.)+[a-z]{2,}(?::\d+)?)/', 1)
     end;

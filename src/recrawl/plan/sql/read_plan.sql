@@ -15,6 +15,7 @@ with scheduled as (
     select
         file_row_number as row,
         url,
+        crawl_rate,
         case when crawl_rate > 0 then
             coalesce(86400 * threshold, 86400 / crawl_rate)
         end as seconds,

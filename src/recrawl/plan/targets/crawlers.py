@@ -55,7 +55,10 @@ class Crawler:
 
 CRAWLERS = {
     "jsonl": Crawler(
-        "scrapy runspider scrapy_spider.py -a due={file} -o fetched.jsonl"
+        "scrapy runspider scrapy_spider.py -a plan={file} -o fetched.jsonl\n"
+        "a crawler that waits for each due time leaves some 5% of its fetches unused; "
+        "one that goes on with the page of the greatest (days since its crawl) x rate "
+        "uses all"
     ),
     "nutch": Crawler(
         "mkdir SEEDDIR && cp {file} SEEDDIR && "

@@ -3,7 +3,6 @@
 import shlex
 import time
 import warnings
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from recrawl.plan.targets.crawlers import CRAWLERS, TARGETS
 from recrawl.types import PathLike
 from recrawl.units import counted, in_utc
 
-__all__ = ["ExportWarning", "check_export", "export"]
+__all__ = ["ExportWarning", "export"]
 
 _MEMORY = "1GiB"
 _COLUMNS = ("url", "crawl_rate", "due")
@@ -111,8 +110,8 @@ def export(
     1 page; next:
     'https://example.org/\\tnutch.fetchInterval=172800\\n'
     """
-    given = {"until": until, "exported": exported, "force": force}
-    check_export(output, to, inputs=[schedule], **given)
+    check_output(output, force, [schedule, exported], endings=())
+    _check(output, to, exported)
     crawler, now = CRAWLERS[to], time.time_ns() // 1000
     until = _microseconds(crawler.until if until is None else until, now)
     with opened(schedule, "schedule", _COLUMNS) as file:
@@ -154,40 +153,12 @@ def export(
     return "\n".join(said)
 
 
-def check_export(
-    output: PathLike,
-    to: str,
-    *,
-    until: Any = None,
-    exported: PathLike | None = None,
-    force: bool = False,
-    inputs: Iterable[PathLike | None] = (),
-) -> None:
-    """Raise the errors of `export` that need no schedule, before one is made.
-
-    Parameters
-    ----------
-    output, to, until, exported, force
-        As in `export`.
-    inputs : iterable of path or None, optional
-        Other files that are read, which the output must not replace.
-
-    Raises
-    ------
-    FileExistsError, FileNotFoundError, OSError, ValueError
-        As `export`.
-
-    Examples
-    --------
-    >>> check_export("seeds.txt", "nutch", until="soon")
-    Traceback (most recent call last):
-    paperlib.errors.ArgumentError: until must be a time in ISO 8601 or 'now', got 'soon'
-    """
+def _check(output, to, exported):
+    """Raise a ValueError for a crawler, a dump or a name that do not fit."""
     if to not in CRAWLERS:
         known = ", ".join(TARGETS)
         raise ArgumentError("to", f"must be one of {known}, got {to!r}")
     crawler = CRAWLERS[to]
-    _microseconds(until, 0)
     if exported is None and crawler.exported and not crawler.optional:
         rule = f"must be {crawler.exported} for {to!r}, got None"
         raise ArgumentError("exported", rule)
@@ -196,7 +167,6 @@ def check_export(
         raise ArgumentError("exported", rule)
     if exported is not None and not Path(exported).exists():
         raise FileNotFoundError(f"no such file: {exported}")
-    check_output(output, force, [exported, *inputs], endings=())
     path = Path(output)
     ending = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
     if ending not in crawler.endings or path.name.startswith(_IGNORED):

@@ -38,9 +38,7 @@ known as (
         url,
         number,
         min(start) as start,
-        max(stop) as stop,
-        min(file) as file,
-        min(row) as row
+        max(stop) as stop
     from numbered
     group by url, number
 ),
@@ -65,11 +63,11 @@ placed as (
 
 -- Each moment from which on the page is followed to the next one.
 moments as (
-    select url, number, stop, start as moment, false as changed, file, row
+    select url, number, stop, start as moment, false as changed
     from known
 
     union all by name
-    select url, number, stop, t as moment, true as changed, file, row
+    select url, number, stop, t as moment, true as changed
     from placed
     where inside
 )
@@ -83,9 +81,7 @@ select
         moment + 1
     ) as t,
     changed,
-    case when changed then moment end as last_modified,
-    file,
-    row
+    case when changed then moment end as last_modified
 from moments
 
 union all by name

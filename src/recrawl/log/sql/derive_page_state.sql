@@ -10,12 +10,12 @@
 
 insert into crawl by name
 with known as (
-    select url, last_fetch, last_change, file, row
+    select url, t, last_change, true as in_log
     from page_state
     where reason is null
 
     union all by name
-    select url, epoch_us(last_crawl) as last_fetch
+    select url, epoch_us(last_crawl) as t, false as in_log
     from state
     where last_crawl is not null
 ),
@@ -24,28 +24,27 @@ with known as (
 dumps as (
     select
         url,
-        last_fetch,
+        t,
         max(last_change) as last_change,
-        max(file) as file,
-        max(row) as row
+        bool_or(in_log) as in_log
     from known
-    group by url, last_fetch
+    group by url, t
 ),
 
 pairs as (
     select
         *,
-        lag(last_fetch) over in_time as before,
+        lag(t) over in_time as before,
         lag(last_change) over in_time as known_change
     from dumps
-    window in_time as (partition by url order by last_fetch)
+    window in_time as (partition by url order by t)
 )
 
 select
     url,
     -- given, because between two dumps there can be more than one crawl
-    coalesce(before, least(last_change, last_fetch)) as start,
-    last_fetch as t,
+    coalesce(before, least(last_change, t)) as start,
+    t,
     -- (the earlier fetch found a change that is dated within a second after it)
     coalesce(
         last_change > before + 1000000
@@ -53,13 +52,11 @@ select
         false
     ) as changed,
     -- crawlers that note the change after the fetch date it later
-    case when before is null then least(last_change, last_fetch) end as last_modified,
-    file,
-    row
+    case when before is null then least(last_change, t) end as last_modified
 from pairs
-where file is not null
+where in_log
 
 union all by name
-select url, last_fetch as t, status, file, row, reason, given
+select url, t, status, file, row, reason, given
 from page_state
 where reason is not null
