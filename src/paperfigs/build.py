@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from paperfigs import project, report, traces
+from paperfigs import ledger, project, report, traces
 from paperfigs.files import STAGING, PathLike, sha256, write_atomic
 from paperfigs.project import BuildError
 
@@ -259,6 +259,11 @@ def figures(
         for unfinished in output.glob(f"{STAGING}*"):  # left by a killed build
             shutil.rmtree(unfinished)
         errors = run_all(todo, lambda job: _make(job, output), jobs)
+    for job in wanted:
+        if parameters and job.figure not in errors:
+            for claim in project.entry(output / f"{job.figure}.json", "claims"):
+                says = f"{claim['status']}, {ledger.measurement(claim)}"
+                print(f"{job.figure} {claim['id']}: {says}")
     print(
         f"{len(wanted) - len(todo)} up to date, {len(todo) - len(errors)} built in "
         f"{output}, {len(errors)} failed (their notebooks: build/notebooks/)"
@@ -352,14 +357,15 @@ def run_all(todo, work, workers):
         queue = sorted(todo, key=seconds.get, reverse=True)
         running = {pool.submit(timed, name): name for name in queue}
         try:
-            for future in as_completed(running):
+            for count, future in enumerate(as_completed(running), 1):
                 name = running[future]
                 error = future.exception()
                 if error:
                     # papermill's message ends with the notebook's own error.
                     text = str(error).strip() or repr(error)
                     errors[name] = text.splitlines()[-1]
-                bar.write(f"{name}: {errors.get(name) or future.result()}")
+                result = errors.get(name) or future.result()
+                bar.write(f"{count} of {len(todo)}  {name}: {result}")
                 bar.update(seconds[name])
         except KeyboardInterrupt:
             bar.write("interrupted: the next run goes on from here")
