@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import paperlib
 from paperfigs import build, project, report
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -192,7 +193,7 @@ def _dead_links(page):
 
 def test_the_citation_names_this_release_and_the_papers():
     cff = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert cff["version"] == PROJECT["version"]
+    assert cff["version"] == paperlib.__version__
     assert cff["authors"] == PROJECT["authors"]
     assert cff["license"] == PROJECT["license"]
     references = (ROOT / "docs" / "references.md").read_text()
