@@ -33,12 +33,13 @@ _CODE = {".py", ".mplstyle", ".yaml", ".sql", ".jinja", ".csv", ".gz"}  # of fig
 # simulations amplify the difference a little.
 _RELATIVE = 1e-6
 _ABSOLUTE = 1e-9  # relative to the largest entry of the array
-_UNKNOWN_SECONDS = 10  # of a notebook of which paper.yaml does not tell its time
 _MEMORY = 2e9  # bytes that the largest notebooks need
 _BAR = "{bar:10} {elapsed} passed, {remaining} left"
 # Default environment of kernels: one thread each, so that notebooks do not wait for
 # one another.
 _ENVIRONMENT = {"NUMBA_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+# The kernel called python3 is that of this environment, whatever the user has.
+_ENVIRONMENT["JUPYTER_PREFER_ENV_PATH"] = "1"
 if platform.machine() == "x86_64":
     # The vector instructions that most of these processors have. Wider ones add in
     # another order, which changes the last digits, and are not faster here.
@@ -303,7 +304,7 @@ def _read_stamp(figure, output):
     """State of a figure when it was built; None without a stamp, or a damaged one."""
     try:
         return json.loads(_stamp(figure, output).read_text())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
 
 
@@ -342,7 +343,8 @@ def run_all(todo, work, workers):
         The errors by name.
     """
     settings = {name: project.settings(name.split(" ")[0]) for name in todo}
-    seconds = {k: of.get("seconds", _UNKNOWN_SECONDS) for k, of in settings.items()}
+    # A notebook of which paper.yaml does not tell the time counts as short.
+    seconds = {name: known.get("seconds", 10) for name, known in settings.items()}
 
     def timed(name):
         began = time.monotonic()
@@ -390,7 +392,7 @@ def prepared():
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise BuildError(f"another build is running, in {folder}") from None
-        os.environ.update(_ENVIRONMENT | own)
+        os.environ.update(_ENVIRONMENT | own | {"JUPYTER_PATH": ""})
         os.environ["NUMBA_CACHE_DIR"] = str(folder / "numba" / checksum_of_code())
         # Without bytecode every kernel would compile all that it imports.
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
