@@ -36,10 +36,12 @@ _ABSOLUTE = 1e-9  # relative to the largest entry of the array
 _MEMORY = 2e9  # bytes that the largest notebooks need
 _BAR = "{bar:10} {elapsed} passed, {remaining} left"
 # Default environment of kernels: one thread each, so that notebooks do not wait for
-# one another.
-_ENVIRONMENT = {"NUMBA_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-# The kernel called python3 is that of this environment, whatever the user has.
-_ENVIRONMENT["JUPYTER_PREFER_ENV_PATH"] = "1"
+# one another; and that kernel called python3 that belongs to this Python.
+_ENVIRONMENT = {
+    "NUMBA_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "JUPYTER_PREFER_ENV_PATH": "1",
+}
 if platform.machine() == "x86_64":
     # The vector instructions that most of these processors have. Wider ones add in
     # another order, which changes the last digits, and are not faster here.

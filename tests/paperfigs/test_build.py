@@ -141,6 +141,7 @@ def stamps(text):
         (lambda made: (made.root / "figures/b/fig1.npz").unlink(), ["b/fig1"]),
         (lambda made: shutil.rmtree(made.root / "figures/.stamps"), ALL),
         (stamps("["), ALL),
+        (stamps("[" * 200_000), ALL),
         (stamps("[]"), ALL),
         (stamps("3"), ALL),
         (stamps('{"state": []}'), ALL),
