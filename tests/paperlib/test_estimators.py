@@ -494,5 +494,5 @@ def test_refusals_name_the_argument(call, message):
 
 
 def test_bits_without_intervals_are_refused():
-    with pytest.raises(ValueError, match="^history must be a History, got 1 at"):
+    with pytest.raises(ValueError, match=r"^history must be a History, got 1 at"):
         mle([1, 0, 1])
