@@ -98,8 +98,7 @@ def write_page(path):
         if figure in rows:  # a new one is measured once a release
             link = f"[{figure}](../{notebook.relative_to(project.root())})"
             size = f"{int(rows[figure]['megabytes']) / 1000:.1f}"
-            cells = link, rows[figure]["processor_seconds"], size
-            lines.append((*cells, project.title(notebook)))
+            lines.append((link, rows[figure]["processor_seconds"], size))
     seconds = [int(row["processor_seconds"]) for row in rows.values()]
     minutes = [str(computed_minutes(seconds, cores)) for cores in CORES]
     head = TEXT.format(
@@ -107,7 +106,7 @@ def write_page(path):
         minutes=", ".join(minutes),
         cores=", ".join(map(str, CORES)),
     )
-    table = ledger.table(("figure", "processor seconds", "GB", "what it shows"), lines)
+    table = ledger.table(("figure", "processor seconds", "GB"), lines)
     write_atomic(PAGE, head + table)
 
 
