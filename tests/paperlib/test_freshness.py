@@ -146,8 +146,8 @@ def exact(tau, n, change_rate, recall, false_rate, terms=None):
 
 
 def test_lemma_4_where_the_limit_of_many_signals_is_not_yet_exact():
-    """There Wald's identity is off by some 1e-5: too few signals have come."""
-    for recall in (0.4, 0.5, 0.6, 0.7):
+    """There Wald's identity is off by up to 2e-10: too few signals have come."""
+    for recall in (0.5, 0.6, 0.7):
         page = SignalledPages(1.0, 1.0, recall, 0.1)
         beta = float(page.beta[0])
         tau = 8.2 * (1 + float(page.gamma[0]) * beta) * beta
