@@ -73,7 +73,9 @@ def likelihood(n_pages, peer, name):
     found, there = seconds(lambda: peer(*few), 1)
     error = np.max(np.abs(found / estimators.mle(many)[:n_pages] - 1))
     times = 1e6 * here / 20_000, 1e6 * there / n_pages
-    return row(f"MLE of a page of 50 crawls: {name}", *times, "µs", f"{error:.0e}")
+    return row(
+        f"MLE of a page of 50 crawls: {name}", *times, "µs", f"rates to {error:.0e}"
+    )
 
 
 # ---- optimal crawl rates
