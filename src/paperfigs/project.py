@@ -58,7 +58,7 @@ def notebooks(guides: bool = False) -> dict[str, Path]:
     Returns
     -------
     dict of Path
-        By figure id, in the order of ``paper.yaml``, others at the end:
+        By figure id, in the order of ``paper.yaml``, and then new ones:
         ``notebooks/peva22/fig2_synthetic.ipynb`` is "peva22/fig2".
     """
     folder = root() / "notebooks"
@@ -193,7 +193,7 @@ def settings(figure: str) -> dict[str, Any]:
 
 
 def _settings():
-    """Content of ``paper.yaml``."""
+    """The settings of all figures."""
     return _yaml((root() / "notebooks" / "paper.yaml").read_text()) or {}
 
 
@@ -258,7 +258,7 @@ def about(figure: str) -> dict[str, Any]:
 
 
 def claims_file(paper: str) -> dict[str, Any]:
-    """Read ``claims.yaml`` of a paper: a text ``about``, and claims by figure."""
+    """Read ``claims.yaml`` of a paper: ``reference``, ``about``, claims by figure."""
     path = root() / "notebooks" / paper / "claims.yaml"
     try:
         return _yaml(path.read_text()) or {}

@@ -91,12 +91,13 @@ def test_the_readme_counts_the_verdicts_on_papers(pages):
     readme = (pages / "README.md").read_text()
     assert readme.startswith("# T\n<!-- claims -->\n")
     assert readme.endswith("<!-- /claims -->\nend\n")
-    head = "paper | figures | reproduced | in part | not reproduced | open | claims"
+    head = "paper | figures | reproduced | in part | not reproduced | open"
+    head += " | reproduced with its data | claims"
     # The headline of fig1 varies, that of fig10 holds, and fig2 and fig3 are not built.
-    counts = "4 | 1 | 1 | 0 | 0 | 1 of 6 hold, 2 varying, 2 open"
+    counts = "4 | 1 | 1 | 0 | 0 | 1 | 1 of 6 hold, 2 varying, 2 open"
     assert readme.splitlines()[2:5] == [
         f"| {head} |",
-        "|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|",
         f"| [b](figures/README.md#b) | {counts} |",
     ]
 
@@ -114,7 +115,7 @@ def test_a_claim_has_a_row_with_all_that_is_known_of_it(pages):
     assert row(page, "`bad`") == [
         "It is. (a ratio; `bad`) [section 1]",
         "within 1 to 2.",
-        "1.7 ± 0.2 (1.5 to 1.9; 2 seeds of 1,500 runs)",
+        "1.7 ± 0.2 (1.5 to 1.9; 2 seeds)",
         "varies: Another clock.",
         "◐○◐● 1 of 4",
     ]
@@ -122,7 +123,7 @@ def test_a_claim_has_a_row_with_all_that_is_known_of_it(pages):
         "It is. (a ratio; `good`) [section 1; headline: abstract]",
         "at least 1. 'Better' is above 1. "
         "Rewritten after seed 1, before seeds 11 to 15 (2026-11-28).",
-        "3 ± 1 (2 to 4; 2 seeds of 1,500 runs)",
+        "3 ± 1 (2 to 4; 2 seeds)",
         "varies",
         "◐●●● 3 of 4",
     ]
