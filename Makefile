@@ -80,6 +80,10 @@ clean:
 WITHOUT_VERSION = c.IPKernelApp.exec_lines = \
   ["get_ipython().kernel.language_info.pop(\"version\", None)"]
 
+# JupyterLab asks about news, in front of the picture of the lesson.
+WITHOUT_NEWS = {"@jupyterlab/apputils-extension:notification": \
+  {"fetchNews": "false", "checkForUpdates": false}}
+
 # uv is three times as fast as pip; pip serves where uv cannot reach the index that
 # pip is set up for.
 .venv/.ready: .ci/requirements.lock pyproject.toml .ci/uv.lock
@@ -91,4 +95,6 @@ WITHOUT_VERSION = c.IPKernelApp.exec_lines = \
 	$(UV) pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable .
 	mkdir -p .venv/etc/ipython
 	printf '%s\n' '$(WITHOUT_VERSION)' > .venv/etc/ipython/ipython_kernel_config.py
+	mkdir -p .venv/share/jupyter/lab/settings
+	printf '%s\n' '$(WITHOUT_NEWS)' > .venv/share/jupyter/lab/settings/overrides.json
 	touch $@

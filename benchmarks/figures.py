@@ -1,7 +1,8 @@
 """Processor time and memory of the figures at paper scale, one figure at a time.
 
 ``python benchmarks/figures.py [FIGURE ...]`` measures these figures, by default
-all, and replaces their rows of benchmarks/figures.csv.
+all, and replaces their rows of benchmarks/figures.csv. Then it writes docs/costs.md
+from this file. ``python benchmarks/figures.py --page`` only writes the page.
 """
 
 import csv
@@ -14,10 +15,25 @@ import sys
 import tempfile
 from pathlib import Path
 
-from paperfigs import build
+from paperfigs import build, ledger, project
 from paperfigs.files import write_atomic
 
 COLUMNS = "figure", "processor_seconds", "megabytes", "date", "machine"
+PAGE = Path(__file__).parents[1] / "docs" / "costs.md"
+CORES = 2, 4, 16
+TEXT = """# What each figure costs
+
+{sum:,} seconds of one processor for all figures at the papers' scale, which
+`make figures` builds as many at a time as the machine has cores. If nothing else runs,
+this is {minutes} minutes on {cores} cores. These minutes are **computed** from the
+seconds below, the longest figure first; only two cores were at hand, where
+`make figures` was also timed (README). The first build also compiles, half a minute.
+
+GB is the peak memory of the largest process. `python benchmarks/figures.py` measures
+the table, one figure at a time, and `benchmarks/figures.csv` names the date and the
+machine of each row.
+
+"""
 
 # The figure is built by a process of its own, so that the operating system
 # counts what that process and its kernel use, and nothing else.
@@ -65,6 +81,35 @@ def write(row, path):
     write_atomic(path, text.getvalue())
 
 
+def computed_minutes(seconds, n_cores):
+    """Minutes until all figures are built, if a free core takes the longest next."""
+    busy = [0.0] * n_cores
+    for each in sorted(seconds, reverse=True):
+        busy[busy.index(min(busy))] += each
+    return round(max(busy) / 60)
+
+
+def write_page(path):
+    """Write the page of all figures, from the rows that are there."""
+    with path.open(newline="") as file:
+        rows = {each["figure"]: each for each in csv.DictReader(file)}
+    lines = []
+    for figure, notebook in project.notebooks().items():
+        if figure in rows:  # a new one is measured once a release
+            link = f"[{figure}](../{notebook.relative_to(project.root())})"
+            size = f"{int(rows[figure]['megabytes']) / 1000:.1f}"
+            lines.append((link, rows[figure]["processor_seconds"], size))
+    seconds = [int(row["processor_seconds"]) for row in rows.values()]
+    minutes = [str(computed_minutes(seconds, cores)) for cores in CORES]
+    head = TEXT.format(
+        sum=sum(seconds),
+        minutes=", ".join(minutes),
+        cores=", ".join(map(str, CORES)),
+    )
+    table = ledger.table(("figure", "processor seconds", "GB"), lines)
+    write_atomic(PAGE, head + table)
+
+
 def main(ids, path):
     """Measure figures, and keep each row as soon as it is known."""
     for job in build.jobs_for(ids, "paper"):
@@ -75,4 +120,7 @@ def main(ids, path):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:], Path(__file__).with_suffix(".csv"))
+    rows = Path(__file__).with_suffix(".csv")
+    if sys.argv[1:] != ["--page"]:
+        main(sys.argv[1:], rows)
+    write_page(rows)

@@ -1,9 +1,8 @@
 """Speed of the library, in one run on one machine: `make bench`.
 
-``python benchmarks/run.py [CHECKOUT]`` writes benchmarks/README.md. With the folder
-of another checkout of this repository, such as one of the commit that CHANGELOG.md
-names as the last with everything, the same is measured with its code, in turn with
-this one, and the table has both times and their ratio.
+``python benchmarks/run.py`` writes benchmarks/README.md: the table of `peers`, and one
+of this project alone. With the folder of another checkout of this repository, the
+second table is measured with both, in turn, and only printed.
 """
 
 import argparse
@@ -18,6 +17,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import peers
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -210,9 +210,14 @@ def main():
         peak = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]
         print(json.dumps([number, int(peak) / 1024]))
         return
+    beside = []
     sources = [SOURCE]
     if given.checkout:
         sources.append(Path(given.checkout).resolve() / "src")
+    else:
+        beside = [f"| {' | '.join(row)} |" for row in (peers.HEAD, *peers.rows())]
+        beside.insert(1, "|---" * len(peers.HEAD) + "|")
+        print("\n".join(beside), flush=True)
     lines = ["| what | now | MB |" + " before | MB | ratio |" * bool(given.checkout)]
     lines.append(re.sub(r"[^|]+", "---", lines[0]))
     with tempfile.TemporaryDirectory() as folder:
@@ -223,12 +228,24 @@ def main():
                 cells.append(f"{found[0][0] / found[1][0]:.2f}")
             lines.append(f"| {what} | {' | '.join(cells)} |")
             print(lines[-1], flush=True)
+    if given.checkout:
+        return
     machine = f"{platform.machine()}, Python {platform.python_version()}"
     text = f"""# Speed
 
-Written by `make bench` on {os.cpu_count()} cores ({machine}), each measure in a
-process of its own, with its peak memory. Slots are processor time, the rest is
-wall-clock time. "Before" is another checkout, measured in turn with this one.
+Written by `make bench` on {os.cpu_count()} cores ({machine}).
+
+## Beside others
+
+The same task on the same numbers, in processor time; "there" is the other one, and the
+ratio says how many times as long it takes.
+
+{chr(10).join(beside)}
+
+## Alone
+
+Each measure in a process of its own, with its peak memory. Slots are processor time,
+the rest is wall-clock time.
 
 """
     PAGE.write_text(text + "\n".join(lines) + "\n", encoding="utf-8")

@@ -1,18 +1,21 @@
 """Sphinx, as `make site` calls it: the Markdown and the notebooks where they lie."""
 
+import sys
 from pathlib import Path
 
-from docutils import nodes
+HERE = Path(__file__).parent
+sys.path += [str(HERE.parent), str(HERE / "_ext")]  # tests.plain; our extensions
 
 project = html_title = "paperlib"
-copyright = "The paperlib developers"
+copyright = "The paperlib developers. Code: MIT licence; text and figures: CC BY 4.0"
 extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.mathjax"]
+extensions += ["sphinx.ext.viewcode", "code_links", "lesson_file", "site_pages"]
 root_doc = "docs/index"
 include_patterns = ["docs/**.md", "notebooks/**.ipynb", "*/README.md"]
 include_patterns += ["figures/CLAIMS.md", "figures/SETTINGS.md"]
 exclude_patterns = [".*", "build", "src", "tests", "docs/_static"]
 exclude_patterns += ["docs/CHANGELOG.md"]
-# A link may lead to a file that has no page: `_keep_the_text`.
+# A link may lead to a file that has no page: `site_pages`.
 suppress_warnings = ["myst.xref_missing", "ref.python", "ref.citation"]
 
 myst_enable_extensions = ["dollarmath"]
@@ -33,24 +36,6 @@ default_role = "py:obj"
 
 html_theme = "furo"
 html_static_path = ["_static"]
-html_css_files = ["site.css"]
-html_js_files = ["lesson.js"]
+html_css_files = ["site.css", "lesson.css"]
+html_js_files = ["lesson.js", "tables.js"]
 html_copy_source = False
-
-
-def _write_index(app, exception):
-    """The address of the site leads to its first page."""
-    page = '<meta http-equiv="refresh" content="0; url=docs/index.html">\n'
-    Path(app.outdir, "index.html").write_text(page)
-
-
-def _keep_the_text(app, tree, page):
-    """A link to a file that is not on the site, such as a module, is its text alone."""
-    for link in list(tree.findall(nodes.reference)):
-        if "/" in link.get("refid", "") or link.get("refuri", "").startswith("#../"):
-            link.replace_self(link.children)
-
-
-def setup(app):
-    app.connect("build-finished", _write_index)
-    app.connect("doctree-resolved", _keep_the_text)

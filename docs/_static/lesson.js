@@ -4,7 +4,7 @@
 {
   const FAST = 9, SLOW = 1, BANDWIDTH = 10; // changes a day; crawls a day of both
   const COLOR = {fast: '#0173b2', slow: '#56b4e9', mean: '#029e73', naive: '#de8f05', MLE: '#8f3f86'};
-  const RULES = [['uniform', 5, 26], ['optimal', 6, -14], ['proportional', 9, 26]];
+  const RULES = [['uniform', 5, 26], ['optimal', 6, -28], ['proportional', 9, 26]];
   const WIDTH = 900, HEIGHT = 400;
 
   /** Share of the time that a copy is fresh. */

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from paperfigs import project, report, traces
+from paperfigs import ledger, project, report, traces
 from paperfigs.files import STAGING, PathLike, sha256, write_atomic
 from paperfigs.project import BuildError
 
@@ -33,12 +33,15 @@ _CODE = {".py", ".mplstyle", ".yaml", ".sql", ".jinja", ".csv", ".gz"}  # of fig
 # simulations amplify the difference a little.
 _RELATIVE = 1e-6
 _ABSOLUTE = 1e-9  # relative to the largest entry of the array
-_UNKNOWN_SECONDS = 10  # of a notebook of which paper.yaml does not tell its time
 _MEMORY = 2e9  # bytes that the largest notebooks need
 _BAR = "{bar:10} {elapsed} passed, {remaining} left"
 # Default environment of kernels: one thread each, so that notebooks do not wait for
-# one another.
-_ENVIRONMENT = {"NUMBA_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+# one another; and that kernel called python3 that belongs to this Python.
+_ENVIRONMENT = {
+    "NUMBA_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "JUPYTER_PREFER_ENV_PATH": "1",
+}
 if platform.machine() == "x86_64":
     # The vector instructions that most of these processors have. Wider ones add in
     # another order, which changes the last digits, and are not faster here.
@@ -259,6 +262,11 @@ def figures(
         for unfinished in output.glob(f"{STAGING}*"):  # left by a killed build
             shutil.rmtree(unfinished)
         errors = run_all(todo, lambda job: _make(job, output), jobs)
+    for job in wanted:
+        if parameters and job.figure not in errors:
+            for claim in project.entry(output / f"{job.figure}.json", "claims"):
+                says = f"{claim['status']}, {ledger.measurement(claim)}"
+                print(f"{job.figure} {claim['id']}: {says}")
     print(
         f"{len(wanted) - len(todo)} up to date, {len(todo) - len(errors)} built in "
         f"{output}, {len(errors)} failed (their notebooks: build/notebooks/)"
@@ -298,7 +306,7 @@ def _read_stamp(figure, output):
     """State of a figure when it was built; None without a stamp, or a damaged one."""
     try:
         return json.loads(_stamp(figure, output).read_text())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
 
 
@@ -337,7 +345,8 @@ def run_all(todo, work, workers):
         The errors by name.
     """
     settings = {name: project.settings(name.split(" ")[0]) for name in todo}
-    seconds = {k: of.get("seconds", _UNKNOWN_SECONDS) for k, of in settings.items()}
+    # A notebook of which paper.yaml does not tell the time counts as short.
+    seconds = {name: known.get("seconds", 10) for name, known in settings.items()}
 
     def timed(name):
         began = time.monotonic()
@@ -352,14 +361,15 @@ def run_all(todo, work, workers):
         queue = sorted(todo, key=seconds.get, reverse=True)
         running = {pool.submit(timed, name): name for name in queue}
         try:
-            for future in as_completed(running):
+            for count, future in enumerate(as_completed(running), 1):
                 name = running[future]
                 error = future.exception()
                 if error:
                     # papermill's message ends with the notebook's own error.
                     text = str(error).strip() or repr(error)
                     errors[name] = text.splitlines()[-1]
-                bar.write(f"{name}: {errors.get(name) or future.result()}")
+                result = errors.get(name) or future.result()
+                bar.write(f"{count} of {len(todo)}  {name}: {result}")
                 bar.update(seconds[name])
         except KeyboardInterrupt:
             bar.write("interrupted: the next run goes on from here")
@@ -384,7 +394,7 @@ def prepared():
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise BuildError(f"another build is running, in {folder}") from None
-        os.environ.update(_ENVIRONMENT | own)
+        os.environ.update(_ENVIRONMENT | own | {"JUPYTER_PATH": ""})
         os.environ["NUMBA_CACHE_DIR"] = str(folder / "numba" / checksum_of_code())
         # Without bytecode every kernel would compile all that it imports.
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

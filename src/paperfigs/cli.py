@@ -68,7 +68,7 @@ _COMMANDS = {
         {
             "title": {"help": 'such as "Template talk:Did you know"'},
             "start": {"help": "date or time, ISO 8601, UTC"},
-            "end": {"help": "the same; a date includes its last second"},
+            "end": {"help": "the same"},
             "--contact": {"required": True, "help": "mail address or page of yours"},
         },
     ),

@@ -326,9 +326,8 @@ def rms_ratio(estimates: ArrayLike, reference: ArrayLike, truth: ArrayLike) -> M
 
 def sd_ratio(estimates: ArrayLike, reference: ArrayLike) -> Measured:
     """Ratio of two standard deviations over the same runs, as in `rms_ratio`."""
-    estimates = np.asarray(estimates)
-    reference = np.asarray(reference)
-    return rms_ratio(estimates - estimates.mean(), reference - reference.mean(), 0.0)
+    deviation = estimates - np.mean(estimates)
+    return rms_ratio(deviation, reference - np.mean(reference), 0.0)
 
 
 def ratio_per_run(part: ArrayLike, whole: ArrayLike) -> NDArray:

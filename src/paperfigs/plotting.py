@@ -47,11 +47,9 @@ _STYLES = LINES | POLICIES | ALLOCATIONS
 _VERSIONS = "paperlib-crawl", "numpy", "scipy", "numba", "matplotlib"
 _TAG = {"color": "0.45", "fontsize": 7}
 _CLOUD = 1000  # maximum number of points of a cloud
-_BAND = 0.025, 0.975  # quantiles of runs
 _BOX = "0.92"  # the grey of a claim box
 # Of claims whose criterion is not met, is met, or says nothing.
 _MET = mpl.colors.ListedColormap(["#d9705c", "#9fd6b4"], bad=_BOX)
-_ABOVE = 1.02  # height of a tag above a panel of height 1
 
 
 def use_style() -> None:
@@ -145,7 +143,7 @@ def bands(ax: Any, x: ArrayLike, runs: dict[str, NDArray]) -> None:
     lines(ax, x, {name: values.mean(axis=0) for name, values in runs.items()})
     for name, values in runs.items():
         # "nearest", because interpolation between infinite runs gives NaN.
-        for y in np.quantile(values, _BAND, axis=0, method="nearest"):
+        for y in np.quantile(values, (0.025, 0.975), axis=0, method="nearest"):
             lines(ax, x, {name: y}, label="_", linestyle="-", linewidth=0.6)
 
 
@@ -251,7 +249,7 @@ def rates(
 
 def added(ax: Any) -> None:
     """Mark a panel that the paper does not have with a small tag above it."""
-    note(ax, "added", x=1.0, y=_ABOVE).set_va("bottom")
+    note(ax, "added", x=1.0, y=1.02).set_va("bottom")
 
 
 def note(ax: Any, text: str, *, x: float = 0.98, y: float = 0.03) -> Any:

@@ -4,7 +4,6 @@ import ast
 import functools
 import json
 import math
-import re
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +47,6 @@ def root() -> Path:
     )
 
 
-def _place(figure):
-    """Sort key: papers before beyond, numbered figures first, figure 2 before 10."""
-    counted = re.sub(r"\d+", lambda digits: digits[0].zfill(2), figure)
-    paper = figure.split("/")[0]
-    return paper == "beyond", paper, "/fig" not in figure, counted
-
-
 def notebooks(guides: bool = False) -> dict[str, Path]:
     """Find the notebooks of all figures.
 
@@ -66,7 +58,7 @@ def notebooks(guides: bool = False) -> dict[str, Path]:
     Returns
     -------
     dict of Path
-        By figure id, papers first and figure 2 before 10:
+        By figure id, in the order of ``paper.yaml``, and then new ones:
         ``notebooks/peva22/fig2_synthetic.ipynb`` is "peva22/fig2".
     """
     folder = root() / "notebooks"
@@ -74,7 +66,8 @@ def notebooks(guides: bool = False) -> dict[str, Path]:
         f"{path.parent.name}/{path.stem.split('_')[0]}": path
         for path in folder.glob("[!.]*/*.ipynb")
     }
-    figures = {figure: paths[figure] for figure in sorted(paths, key=_place)}
+    order = [*_settings(), *sorted(paths)]
+    figures = {figure: paths[figure] for figure in order if figure in paths}
     if guides:
         figures |= {path.stem: path for path in folder.glob("*.ipynb")}
     return figures
@@ -196,8 +189,12 @@ def settings(figure: str) -> dict[str, Any]:
         runs that are smaller, and ``smaller``, why that is enough; ``seconds`` that a
         build takes. Any of them may be absent.
     """
-    text = (root() / "notebooks" / "paper.yaml").read_text()
-    return (_yaml(text) or {}).get(figure, {})
+    return _settings().get(figure, {})
+
+
+def _settings():
+    """The settings of all figures."""
+    return _yaml((root() / "notebooks" / "paper.yaml").read_text()) or {}
 
 
 def claims(figure: str) -> dict[str, dict[str, Any]]:
@@ -261,7 +258,7 @@ def about(figure: str) -> dict[str, Any]:
 
 
 def claims_file(paper: str) -> dict[str, Any]:
-    """Read ``claims.yaml`` of a paper: a text ``about``, and claims by figure."""
+    """Read ``claims.yaml`` of a paper: ``reference``, ``about``, claims by figure."""
     path = root() / "notebooks" / paper / "claims.yaml"
     try:
         return _yaml(path.read_text()) or {}

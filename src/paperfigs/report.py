@@ -1,7 +1,6 @@
 """Pages made from the records of all figures: claims, settings, gallery, README."""
 
 import re
-from itertools import groupby
 
 from paperfigs import ledger, project, verdicts
 from paperfigs.files import write_atomic
@@ -16,6 +15,7 @@ _MARKS = {
     "open": "-",
 }
 _COUNTED = "reproduced", "in part", "not reproduced", "open"
+_OWN = "as in the paper (simulated)"  # data with the paper's own settings
 _WHEN = {
     "before": "Written before the first run",
     "after": "Written after a look at results",
@@ -25,37 +25,17 @@ _CLAIMS = f"""# Does the paper hold? Verdicts and claims
 
 {_UNSEEN}
 
-- **Here**: the experiment as we read it, with the seeds 11 to 15. A claim *holds* or
-  *differs* if the mean over the seeds meets or misses the criterion by
-  {verdicts.STANDARD_ERRORS:g} standard errors, and no seed says the opposite; otherwise
-  it *varies*. The number after ± is one standard error of the mean, by the spread over
-  the seeds or by the errors within them, whichever is larger. Five runs that no seed
-  changes count as one.
-- **Readings**: the same experiment with another value of one setting that the paper, or
-  our text of it, leaves open (● holds, ○ differs, ◐ on the border; ours first).
-  A reading that does not change the measurement is left out. A setting *decides* if the
-  claim holds with one value and differs with another. [SETTINGS.md](SETTINGS.md) lists
-  the settings.
-- *Open*: no reading that we can make tests the claim, because data or a formula are not
-  ours to have. *Calibrated*: the stand-in data were chosen to fit the claim.
-- A figure is *reproduced* if its **headline** claims hold, and none of them is open or
-  calibrated. The paper states these in its abstract, introduction, conclusion or
-  captions. Without headline claims all claims count. It is *not reproduced* if one
-  differs and no claim holds, *open* if none can be tested, otherwise *in part*. Our own
-  claims do not count.
-- Data *as in the paper* are simulated from the distributions that the paper gives.
-  *Stand-in* data replace private data. *Reconstructed* figures have settings of ours.
+*Here* is our experiment with the seeds 11 to 15; a claim holds or differs by
+{verdicts.STANDARD_ERRORS:g} standard errors. *Readings* have another value of one
+setting that the paper leaves open (● holds, ○ differs, ◐ on the border; ours first).
+[How claims are judged](../docs/artifact.md#how-claims-are-judged) has all the rules.
 
 ![All claims of the papers, with five seeds and all readings](claims.png)
-
-This page is made from `notebooks/*/claims.yaml` and the records beside the figures. Its
-last table has the numbers that the papers print about results.
 """
 _SETTINGS = """# Settings and data of ours
 
-What the papers, or our texts of them, leave open: our value, the other values that
-`paperfigs robust` tries, and the claims that hold with one value and differ with
-another. The [second table](#data) has data, and numbers, of ours.
+What the papers leave open: our value, the other values that `paperfigs robust` tries,
+and the claims that these decide. The [second table](#data) has data of ours.
 """
 _GALLERY = f"""# Gallery
 
@@ -76,37 +56,33 @@ def write() -> None:
     data = []
     printed = []
     notebooks = project.notebooks()
-    for paper, figures in groupby(notebooks, lambda figure: figure.split("/")[0]):
-        pages = [Page(figure, notebooks[figure]) for figure in figures]
-        claims += [f"\n## {paper}\n", project.claims_file(paper)["about"]]
-        claims += [page.section() for page in pages]
-        rows = [(page.picture, page.title, page.verdict) for page in pages]
-        head = "", "", "does it hold?"
-        gallery += [f"\n## {paper}\n", ledger.table(head, rows)]
+    for paper in dict.fromkeys(path.parent.name for path in notebooks.values()):
+        own = [item for item in notebooks.items() if item[1].parent.name == paper]
+        pages = [Page(figure, notebook) for figure, notebook in own]
+        texts = project.claims_file(paper)
+        head = f"\n## {paper}\n\n{texts.get('reference', '')}\n"
+        claims += [head, texts["about"], *(page.section() for page in pages)]
+        gallery += [head, *(page.card for page in pages)]
         if paper == "beyond":  # the figures of no paper
             continue
         counts.append(_count(paper, pages))
-        data += [(page.link, page.data) for page in pages]
+        data += [(page.link, page.data) for page in pages if page.data != _OWN]
         for page in pages:
             settings += page.settings()
             printed += page.printed()
     head = "figure", "number", "paper", "here", "here / paper"
     claims += ["\n## Printed numbers\n", ledger.table(head, printed)]
     head = "figure", "setting", "ours", "others", "decides"
-    data = [row for row in data if row[1] != "as in the paper (simulated)"]
-    tables = (
-        ledger.table(head, settings),
-        "## Data\n",
-        ledger.table(("figure", "data"), data),
-    )
-    head = "paper", "figures", *_COUNTED, "claims"
+    ours = [_SETTINGS, ledger.table(head, settings), "## Data\n"]
+    ours.append(ledger.table(("figure", "data"), data))
+    head = "paper", "figures", *_COUNTED, "reproduced with its data", "claims"
     marks = r"(?s)(<!-- claims -->\n).*(<!-- /claims -->)"
     counted = rf"\g<1>{ledger.table(head, counts)}\g<2>"
     readme = re.sub(marks, counted, (root / "README.md").read_text())
     write_atomic(root / "README.md", readme)
     write_atomic(root / "figures" / "CLAIMS.md", "\n".join(claims))
     write_atomic(root / "figures" / "README.md", "\n".join(gallery))
-    write_atomic(root / "figures" / "SETTINGS.md", "\n".join([_SETTINGS, *tables]))
+    write_atomic(root / "figures" / "SETTINGS.md", "\n".join(ours))
 
 
 def _count(paper, pages):
@@ -114,7 +90,9 @@ def _count(paper, pages):
     words = [page.word.removesuffix(" (varies)") for page in pages]
     claims = [claim for page in pages for claim in page.claims]
     link = f"[{paper}](figures/README.md#{paper})"
-    return link, len(pages), *map(words.count, _COUNTED), verdicts.fraction(claims)
+    own = [page.word for page in pages if page.data == _OWN]
+    numbers = [*map(words.count, _COUNTED), own.count("reproduced")]
+    return link, len(pages), *numbers, verdicts.fraction(claims)
 
 
 class Page:
@@ -133,26 +111,22 @@ class Page:
         self.figure = figure
         self.link = f"[{figure}]({address})"
         self.title = project.title(notebook)
-        self.picture = f"[![{self.title}]({figure}.png)]({address})"
         self.data = project.about(figure).get("data", "")
         self.claims = verdicts.assess(figure)
-        self.runs = ""
-        for run in verdicts.runs(figure)["seeds"][:1]:
-            if "n_runs" in run["parameters"]:
-                self.runs = f" of {run['parameters']['n_runs']:,} runs"
         self.word = verdicts.judge(self.claims)
         # As a code host and the site make anchors of headings.
         anchor = re.sub(r"[^\w\- ]", "", f"{figure} {self.title}")
         claims = f"[claims](CLAIMS.md#{anchor.lower().replace(' ', '-')})"
         mark = _MARKS.get(self.word, "")
-        self.verdict = f"{mark} {ledger.verdict(figure).data} ({claims})"
+        self.text = ledger.verdict(figure).data
+        picture = f"[![{self.title}]({figure}.png)]({address})"
+        self.card = f"### {self.title}\n\n{picture}\n\n{mark} {self.text} ({claims})\n"
 
     def section(self):
         """The claims as a section of ``CLAIMS.md``."""
         head = "claim", "criterion", "measured", "here", "readings"
         table = ledger.table(head, map(self._row, self.claims))
-        text = ledger.verdict(self.figure).data
-        return f"\n### {self.figure} {self.title}\n\n{text}\n\n{table}"
+        return f"\n### {self.figure} {self.title}\n\n{self.text}\n\n{table}"
 
     def _row(self, claim):
         """A claim as a row."""
@@ -168,7 +142,7 @@ class Page:
         values = claim["values"]
         if len(set(values)) > 1:
             low, high = min(values), max(values)
-            measured += f" ({low:.3g} to {high:.3g}; {len(values)} seeds{self.runs})"
+            measured += f" ({low:.3g} to {high:.3g}; {len(values)} seeds)"
         here = claim["here"]
         median = claim["median"]
         if median is not None and verdicts.status(median, 0.0, claim) != here:

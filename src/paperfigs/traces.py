@@ -32,7 +32,6 @@ _MEDIAN_PERIOD, _SHORTEST_PERIOD, _LONGEST_PERIOD = 17.5 * 24, 2.0, 365 * 24
 _NARROW = 0.7  # standard deviation of the log period of narrow pages (our choice)
 _LABELLED = 0.05  # share of the pages
 _LABELLED_IMPORTANCE = 0.264  # their share of the importance
-_SOURCES = "stand-in", "panel", "bing"
 
 
 class Trace(NamedTuple):
@@ -370,5 +369,5 @@ def _population(source, n_pages, rng):
         rate, importance, known_rate = pages[drawn].T
         labelled = np.isfinite(known_rate)
     else:
-        checks.one_of("source", source, _SOURCES)
+        checks.one_of("source", source, ("stand-in", "panel", "bing"))
     return rate, importance / importance.mean(), labelled

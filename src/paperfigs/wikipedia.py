@@ -33,7 +33,7 @@ def download(
     title : str
         Title of the page with its namespace.
     start, end : str
-        The window, UTC, in ISO 8601; a date as `end` means its last second.
+        The window, UTC, in ISO 8601; a date means its first second.
     contact : str
         Your mail address or web page: Wikimedia blocks programs without one.
     path : path, optional
@@ -56,9 +56,7 @@ def download(
         No usable answer in five tries.
     """
     first = np.datetime64(start, "s")
-    last = np.datetime64(end)
-    if last.dtype == "datetime64[D]":
-        last += np.timedelta64(86_399, "s")
+    last = np.datetime64(end, "s")
     query = {
         "action": "query",
         "format": "json",
@@ -81,8 +79,7 @@ def download(
             response.raise_for_status()
             answer = response.json()
             if "error" in answer:
-                error = answer["error"]
-                raise RuntimeError(f"the wiki answers {error['code']}: {error['info']}")
+                raise RuntimeError(f"the wiki answers {answer['error']}")
             page = answer["query"]["pages"][0]
             for revision in page.get("revisions", ()):
                 moments.append(revision["timestamp"].removesuffix("Z"))

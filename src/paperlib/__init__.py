@@ -64,6 +64,8 @@ __all__ = [
     "worlds",
 ]
 
+__version__ = "0.1.0"
+
 cache.ensure()  # before numba compiles
 
 

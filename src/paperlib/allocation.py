@@ -76,6 +76,12 @@ def problem(
     return d, mu, checks.number("bandwidth", bandwidth, above=True)
 
 
+def _at_poisson_times(d, mu, rate, multiplier=None):
+    """Rates, and their freshness under crawls at Poisson times."""
+    fresh = freshness.mean(freshness.poisson(d, rate), mu)
+    return Allocation(rate, multiplier, fresh)
+
+
 def uniform(
     change_rate: ArrayLike, importance: ArrayLike, bandwidth: float
 ) -> Allocation:
@@ -97,8 +103,7 @@ def uniform(
         Rates, and freshness under crawls at Poisson times.
     """
     d, mu, bandwidth = problem(change_rate, importance, bandwidth)
-    rate = np.full(d.shape, bandwidth / d.shape[-1])
-    return Allocation(rate, None, freshness.mean(freshness.poisson(d, rate), mu))
+    return _at_poisson_times(d, mu, np.full(d.shape, bandwidth / d.shape[-1]))
 
 
 def proportional(
@@ -133,8 +138,7 @@ def proportional(
     d, mu, bandwidth = problem(change_rate, importance, bandwidth)
     total = d.sum(axis=-1, keepdims=True)
     checks.require("change_rate", total, "positive for at least one page", total > 0)
-    rate = bandwidth * d / total
-    return Allocation(rate, None, freshness.mean(freshness.poisson(d, rate), mu))
+    return _at_poisson_times(d, mu, bandwidth * d / total)
 
 
 def _start(d, mu, low=0.0):
@@ -251,8 +255,7 @@ def optimal_poisson(
     low = checks.number("min_rate", min_rate, high=bandwidth / d.shape[-1])
     rate, v = _each_problem(partial(_sorted_poisson, bandwidth, low), d, mu)
     rate = np.maximum(rate, low)  # also if no page gains from a crawl
-    fresh = freshness.mean(freshness.poisson(d, rate), mu)
-    return Allocation(rate, v**-2, fresh)
+    return _at_poisson_times(d, mu, rate, v**-2)
 
 
 def _sorted_poisson(bandwidth, low, d, mu):

@@ -4,6 +4,7 @@ import atexit
 import os
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -19,12 +20,10 @@ def ensure() -> None:
         return
     user = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     for folder in (Path(__file__).parent / "__pycache__", Path(user, "numba")):
-        try:
+        with suppress(OSError, RuntimeError):  # RuntimeError: the user has no home
             folder.expanduser().mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=folder.expanduser()).close()
             return
-        except (OSError, RuntimeError):  # RuntimeError: the user has no home
-            continue
     folder = tempfile.mkdtemp(prefix="paperlib-numba-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     os.environ["NUMBA_CACHE_DIR"] = folder

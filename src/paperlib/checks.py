@@ -93,16 +93,11 @@ def one_of(name, value, options):
     return value
 
 
-def together(**arrays):
-    """The arrays in their common shape; an error names all of them."""
+def broadcast(*, above=False, **values):
+    """The values as floats in their common shape; an error names all of them."""
+    arrays = {name: numbers(name, x, above=above) for name, x in values.items()}
     try:
         return np.broadcast_arrays(*arrays.values())
     except ValueError:
         shapes = ", ".join(f"{k} {np.shape(v)}" for k, v in arrays.items())
         raise ArgumentError("shapes", f"must fit together, got {shapes}") from None
-
-
-def broadcast(*, above=False, **values):
-    """The values as floats in their common shape; an error names all of them."""
-    arrays = {name: numbers(name, x, above=above) for name, x in values.items()}
-    return together(**arrays)

@@ -284,6 +284,8 @@ def _chosen(world, policy, time):
         return bool(changed.any())
 
     choose = getattr(policy, "choose", policy)
+    good = callable(choose) and not isinstance(policy, type)
+    checks.require("policy", policy, "a function, or an object with `choose`", good)
     signals = Signals(world.offsets, world.received)
     page = np.asarray(choose(time, signals, crawl_next))
     if page.shape != time.shape or page.dtype.kind != "i":

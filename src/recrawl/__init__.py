@@ -11,9 +11,8 @@ the next page. Imports go from `plan` to `rates` to `log`.
 
 import importlib
 
+from paperlib import __version__ as __version__
 from paperlib import cache
-
-__version__ = "0.1.0"
 
 # Modules are imported when a name of theirs is first used: the science needs none
 # of the packages for logs, and the command starts without all of them.

@@ -1,7 +1,7 @@
-// node site.mjs PYTHON CHROMIUM [PAGE...]: every page of build/site/html, or those named, at desktop and telephone width, light and dark;
-// exit status 1 if something is wrong.
+// node site.mjs PYTHON CHROMIUM [PAGE...]: every page of build/site/html, or those named, in three widths, and
+// docs/lesson.html; exit status 1 if something is wrong.
 import assert from 'node:assert/strict';
-import {readdirSync, mkdirSync, existsSync} from 'node:fs';
+import {copyFileSync, existsSync, mkdirSync, readdirSync} from 'node:fs';
 import {createRequire} from 'node:module';
 import {resolve} from 'node:path';
 import {fileURLToPath, pathToFileURL} from 'node:url';
@@ -9,10 +9,13 @@ import {fileURLToPath, pathToFileURL} from 'node:url';
 const [, executablePath, ...chosen] = process.argv.slice(2);
 const build = resolve('build/browser'), site = resolve('build/site/html');
 const {chromium} = createRequire(`${build}/package.json`)('playwright-core');
-const pages = chosen.length ? chosen : readdirSync(site, {recursive: true}).filter(name => name.endsWith('.html') && !name.startsWith('_static'));
-assert.ok(pages.length, 'make site first');
-const pictured = ['docs/index.html', 'figures/README.html', 'figures/CLAIMS.html', 'notebooks/peva22/fig2_synthetic.html',
-  'notebooks/www25/fig4_noisy_signals.html', 'docs/recrawl/estimators.html', 'docs/lesson.html', 'docs/symbols.html', 'docs/reference.html'];
+const WIDTHS = [390, 768, 1280]; // telephone, tablet, small desktop
+assert.ok(existsSync(`${site}/docs/index.html`), 'make site first');
+// index.html only leads to docs/index.html
+const all = readdirSync(site, {recursive: true}).filter(name => name.endsWith('.html') && !/^(_static|_downloads|index\.html)/.test(name));
+const pages = chosen.length ? chosen : all;
+const pictured = ['docs/index.html', 'figures/README.html', 'figures/CLAIMS.html', 'notebooks/www25/fig4_noisy_signals.html',
+  'docs/formulas.html', 'docs/lesson.html', 'docs/symbols.html', 'docs/reference.html'];
 mkdirSync(`${build}/site`, {recursive: true});
 
 const complaints = new Set(), anchors = new Map(), links = [];
@@ -21,20 +24,41 @@ const browser = await chromium.launch({executablePath, args: ['--no-sandbox', '-
 
 /** What is wrong with the page that is open, whatever its links lead to. */
 function faults(machine) {
-  const wrong = [...document.images].filter(i => !i.alt.trim()).map(i => `no alternative text: ${i.src}`);
+  const wrong = [];
+  for (const image of document.images) {
+    if (!image.alt.trim()) wrong.push(`no alternative text: ${image.src}`);
+    if (image.complete && !image.naturalWidth) wrong.push(`no image: ${image.src}`);
+  }
   if (document.body.innerText.includes(machine)) wrong.push(`names the folder it was made in, ${machine}`);
-  // furo cuts off what is too wide instead of scrolling; what lies in a box that scrolls by itself is well
+  const article = document.querySelector('article') ?? document.body;
+  // a table that stayed text has a line of dashes, which typography makes longer
+  for (const paragraph of article.querySelectorAll('p, li, td')) {
+    if (/\|\s*:?[-–—]+:?\s*\|/.test(paragraph.textContent)) wrong.push(`a raw table: ${paragraph.textContent.slice(0, 60)}`);
+  }
+  // a file may be downloaded by its own name, but not by that of a function in it
+  for (const name of article.querySelectorAll('a.download code')) {
+    const file = name.textContent.split('/').at(-1);
+    if (!name.closest('a').pathname.endsWith(`/${file}`)) wrong.push(`a name downloads a file: ${name.textContent}`);
+  }
+  const {scrollWidth} = document.documentElement;
+  if (scrollWidth > innerWidth) wrong.push(`the page is ${scrollWidth} px wide`);
+  // furo cuts off what is too wide; what lies in a box that scrolls by itself can be read, on a telephone
   const scrolls = element => /auto|scroll/.test(getComputedStyle(element).overflowX);
-  for (const element of document.querySelectorAll('article *')) {
+  for (const element of article.querySelectorAll('*')) {
     if (element.getBoundingClientRect().right <= innerWidth + 1) continue;
     let box = element;
-    while (box.tagName !== 'ARTICLE' && !scrolls(box)) box = box.parentElement;
-    if (box.tagName === 'ARTICLE' || box.getBoundingClientRect().right > innerWidth + 1) {
+    while (box !== article && !scrolls(box)) box = box.parentElement;
+    if (box === article || box.getBoundingClientRect().right > innerWidth + 1) {
       wrong.push(`too wide: ${element.tagName} ${element.className}: ${element.textContent.slice(0, 40)}`);
       break;
     }
   }
-  return wrong.concat([...document.images].filter(i => i.complete && !i.naturalWidth).map(i => `no image: ${i.src}`));
+  // on a desktop nobody finds a scroll bar below a long table
+  for (const table of article.querySelectorAll('table')) {
+    const box = table.closest('.table-wrapper, .cell_output');
+    if (box && innerWidth >= 1280 && box.scrollWidth > box.clientWidth + 1) wrong.push(`a table must be scrolled: ${table.textContent.trim().slice(0, 40)}`);
+  }
+  return wrong;
 }
 
 async function open(colorScheme, width, some = pages) {
@@ -50,6 +74,7 @@ async function open(colorScheme, width, some = pages) {
     await page.goto(pathToFileURL(`${site}/${name}`).href);
     await page.evaluate(() => Promise.all([window.MathJax?.startup?.promise,
       ...[...document.images].map(image => { image.loading = 'eager'; return image.decode().catch(() => {}); })]));
+    await page.evaluate(() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))); // cards are made
     for (const fault of await page.evaluate(faults, resolve('.'))) complain(fault);
     if (!anchors.has(name)) {
       anchors.set(name, new Set(await page.evaluate(() => [...document.querySelectorAll('[id]')].map(element => element.id))));
@@ -74,11 +99,51 @@ async function search() {
   }
 }
 
+/** The filter of the claims: each choice shows what it counts, and cards have the heads of their columns. */
+async function claims() {
+  const page = await browser.newPage({viewport: {width: 390, height: 844}});
+  await page.goto(pathToFileURL(`${site}/figures/CLAIMS.html`).href);
+  const rows = page.locator('h3 ~ .table-wrapper tbody tr:visible'), form = page.locator('form.filter');
+  const total = await rows.count();
+  assert.ok(total > 100, `${total} claims`);
+  for (const name of ['paper', 'status']) {
+    const options = await form.locator(`[name=${name}] option`).allInnerTexts();
+    assert.ok(options.length > 3, `${name}: ${options}`);
+    let sum = 0;
+    for (const option of options.filter(option => option !== 'all')) {
+      await form.locator(`[name=${name}]`).selectOption(option);
+      const count = await rows.count();
+      assert.equal(await form.locator('output').innerText(), `${count} of ${total} claims`);
+      assert.ok(count > 0, `${name} ${option}: no claim`);
+      sum += count;
+    }
+    assert.equal(sum, total, `each claim has one ${name}`);
+    await form.locator(`[name=${name}]`).selectOption('all');
+  }
+  const head = await rows.first().locator('td').nth(3).evaluate(cell => getComputedStyle(cell, '::before').content);
+  assert.equal(head, '"here: "', 'a card names its parts');
+  await page.close();
+}
+
+/** A page that needs nothing but itself. */
+async function alone(path, width) {
+  const page = await browser.newPage({viewport: {width, height: 844}});
+  const complain = what => complaints.add(`docs/lesson.html alone, ${width} px: ${what}`);
+  page.on('console', message => message.type() === 'error' && complain(message.text()));
+  page.on('request', request => request.url().endsWith('lesson.html') || /^(data|blob):/.test(request.url()) || complain(`request of ${request.url()}`));
+  await page.goto(pathToFileURL(path).href);
+  for (const fault of await page.evaluate(faults, resolve('.'))) complain(fault);
+  const links = await page.evaluate(() => [...document.links].map(link => link.href));
+  for (const href of links) /^https?:/.test(href) || new URL(href).hash || complain(`leads to a file: ${href}`);
+  await page.screenshot({path: `${build}/site/lesson-alone-${width}.png`});
+  await page.close();
+}
+
 /** The sliders of the lesson: the numbers of its text, by mouse and by key, on the screen of a lecture room. */
-async function lesson() {
+async function lesson(path) {
   const page = await browser.newPage({viewport: {width: 1280, height: 720}});
   page.on('pageerror', error => complaints.add(String(error)));
-  await page.goto(pathToFileURL(`${site}/docs/lesson.html`).href);
+  await page.goto(pathToFileURL(path).href);
   for (const [id, values] of [
     ['split', {9: 'mean 0.500.', 5: 'mean 0.595.', 6: 'mean 0.600.', 0: 'mean 0.455.', 10: 'mean 0.263.'}],
     ['estimators', {5: 'of the MLE, if finite, 1.001;', 20: '1.048;', 100: '1.009;', 400: 'Mean of naive 0.632, of the MLE, if finite, 1.002;'}],
@@ -103,10 +168,8 @@ async function lesson() {
 }
 
 try {
-  await open('light', 1280);
-  await open('dark', 390);
+  for (const width of WIDTHS) await open('light', width);
   await open('dark', 1280, pictured);
-  await open('light', 390, pictured);
   let followed = 0;
   for (const [from, href] of links) {
     const url = new URL(href);
@@ -118,7 +181,14 @@ try {
   }
   assert.equal(complaints.size, 0, `${complaints.size} faults`);
   await search();
-  await lesson();
+  await claims();
+  await lesson(`${site}/docs/lesson.html`);
+  // the file alone, in an empty folder
+  mkdirSync(`${build}/alone`, {recursive: true});
+  copyFileSync('docs/lesson.html', `${build}/alone/lesson.html`);
+  for (const width of WIDTHS) await alone(`${build}/alone/lesson.html`, width);
+  await lesson(`${build}/alone/lesson.html`);
+  assert.equal(complaints.size, 0, `${complaints.size} faults`);
   console.log(`test-site: passed, ${pages.length} pages, ${followed} links`);
 } catch (error) {
   console.error(`test-site: FAILED: ${error.message}`, [...complaints].slice(0, 50));

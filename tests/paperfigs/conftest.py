@@ -61,7 +61,7 @@ class Checkout:
     def settings(self, **by_figure):
         """Settings in ``paper.yaml``; `a_fig1` stands for a/fig1."""
         content = {name.replace("_", "/"): one for name, one in by_figure.items()}
-        self.write("notebooks/paper.yaml", yaml.safe_dump(content))
+        self.write("notebooks/paper.yaml", yaml.safe_dump(content, sort_keys=False))
 
     def built(self, figure, **measured):
         """The record of a build: claims with a measurement and its error."""

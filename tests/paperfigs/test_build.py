@@ -73,7 +73,7 @@ def stand_in(packages, monkeypatch):
     checkout.notebook("b/fig1_three", "import numpy, recrawl.rates")
     for figure in ALL:
         checkout.claims(figure, AT_LEAST)
-    checkout.write("notebooks/paper.yaml", "a/fig2: {paper: {n: 7}}\n")
+    checkout.write("notebooks/paper.yaml", "a/fig1: {}\na/fig2: {paper: {n: 7}}\n")
     stand_in = StandIn()
     monkeypatch.setattr(build, "execute", stand_in)
     stand_in.checkout = checkout
@@ -89,7 +89,7 @@ def test_builds_everything_at_the_papers_parameters_and_then_nothing(stand_in, c
     assert there == {f"fig{i}{suffix}" for i in (1, 2) for suffix in SUFFIXES}
     assert stand_in.run() == []
     assert "3 up to date, 0 built" in capsys.readouterr().out
-    assert "| 2 | 2 | 0 | 0 | 0 | 2 of 2 hold |" in (root / "README.md").read_text()
+    assert "| 2 | 2 | 0 | 0 | 0 | 0 | 2 of 2 hold |" in (root / "README.md").read_text()
     assert (root / "README.md").read_text().endswith("<!-- /claims -->\nend\n")
 
 
@@ -141,6 +141,7 @@ def stamps(text):
         (lambda made: (made.root / "figures/b/fig1.npz").unlink(), ["b/fig1"]),
         (lambda made: shutil.rmtree(made.root / "figures/.stamps"), ALL),
         (stamps("["), ALL),
+        (stamps("[" * 200_000), ALL),
         (stamps("[]"), ALL),
         (stamps("3"), ALL),
         (stamps('{"state": []}'), ALL),
@@ -392,7 +393,9 @@ def test_the_command_builds_lists_and_verifies(stand_in, capsys):
     given = ["-p", "n", "3", "-p", "rates", "[1, 2]", "--jobs", "1"]
     assert cli.main(["build", "a/fig1", *given]) == 0
     assert stand_in.parameters["a/fig1"] == {"n": 3, "rates": [1, 2]}
-    capsys.readouterr()
+    printed = capsys.readouterr().out
+    assert "1 of 1  a/fig1: " in printed
+    assert "a/fig1 one: holds, 1" in printed
     assert cli.main(["list", "b"]) == 0
     listed = capsys.readouterr().out
     assert " ".join(listed.split()) == "b/fig1 not built Figure 1: a title"
@@ -483,7 +486,8 @@ def test_real_kernels(checkout):
     checkout.claims("a/fig1", {"id": "one", "at_least": 1})
     checkout.write("notebooks/paper.yaml", "a/fig1: {paper: {n: 7}}\n")
     printed, _ = command(checkout.root, "build").communicate(timeout=120)
-    lines = sorted(line for line in printed.splitlines() if line.startswith("a/fig"))
+    parts = [line.partition(" of 4  ") for line in printed.splitlines()]
+    lines = sorted(line for _, found, line in parts if found)
     assert [line.partition(" ")[2] for line in lines[1:]] == [
         "ValueError: 5",
         "Kernel died",

@@ -40,9 +40,12 @@ def pages(checkout):
             figure, good=(2.0, 0.123), bad=3.0, own=0.0, printed=5.0, removed=1.0
         )
     checkout.notebook("b/fig2_not_built")
-    checkout.settings(b_fig1={"free": FREE})
+    checkout.notebook("b/fig3_without_settings")
+    others = {"b_fig2": {}, "b_fig10": {}, "beyond_x": {}}
+    checkout.settings(b_fig1={"free": FREE}, **others)
     path = checkout.root / "notebooks/b/claims.yaml"
     content = yaml.safe_load(path.read_text())
+    content["reference"] = "**A title.** An author. 2020."
     content["fig1"]["data"] = "stand-in"
     content["fig10"]["data"] = "as in the paper (simulated)"
     path.write_text(yaml.safe_dump(content))
@@ -71,21 +74,30 @@ def sections(page):
     return {part.split()[0]: part for part in parts}
 
 
-def test_papers_come_before_beyond_and_figures_as_one_counts(pages):
-    assert list(project.notebooks()) == ["b/fig1", "b/fig2", "b/fig10", "beyond/x"]
-    assert list(sections(pages / "figures/CLAIMS.md")) == list(project.notebooks())
+def test_figures_stand_in_the_order_of_their_settings_others_at_the_end(pages):
+    figures = list(project.notebooks())
+    assert figures == ["b/fig1", "b/fig2", "b/fig10", "beyond/x", "b/fig3"]
+    together = ["b/fig1", "b/fig2", "b/fig10", "b/fig3", "beyond/x"]
+    assert list(sections(pages / "figures/CLAIMS.md")) == together
+
+
+def test_a_paper_is_introduced_with_its_title(pages):
+    head = "\n## b\n\n**A title.** An author. 2020.\n"
+    assert head in (pages / "figures/README.md").read_text()
+    assert head in (pages / "figures/CLAIMS.md").read_text()
 
 
 def test_the_readme_counts_the_verdicts_on_papers(pages):
     readme = (pages / "README.md").read_text()
     assert readme.startswith("# T\n<!-- claims -->\n")
     assert readme.endswith("<!-- /claims -->\nend\n")
-    head = "paper | figures | reproduced | in part | not reproduced | open | claims"
-    # The headline of fig1 varies, that of fig10 holds, and fig2 is not built.
-    counts = "3 | 1 | 1 | 0 | 0 | 1 of 6 hold, 2 varying, 2 open"
+    head = "paper | figures | reproduced | in part | not reproduced | open"
+    head += " | reproduced with its data | claims"
+    # The headline of fig1 varies, that of fig10 holds, and fig2 and fig3 are not built.
+    counts = "4 | 1 | 1 | 0 | 0 | 1 | 1 of 6 hold, 2 varying, 2 open"
     assert readme.splitlines()[2:5] == [
         f"| {head} |",
-        "|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|",
         f"| [b](figures/README.md#b) | {counts} |",
     ]
 
@@ -103,7 +115,7 @@ def test_a_claim_has_a_row_with_all_that_is_known_of_it(pages):
     assert row(page, "`bad`") == [
         "It is. (a ratio; `bad`) [section 1]",
         "within 1 to 2.",
-        "1.7 ± 0.2 (1.5 to 1.9; 2 seeds of 1,500 runs)",
+        "1.7 ± 0.2 (1.5 to 1.9; 2 seeds)",
         "varies: Another clock.",
         "◐○◐● 1 of 4",
     ]
@@ -111,7 +123,7 @@ def test_a_claim_has_a_row_with_all_that_is_known_of_it(pages):
         "It is. (a ratio; `good`) [section 1; headline: abstract]",
         "at least 1. 'Better' is above 1. "
         "Rewritten after seed 1, before seeds 11 to 15 (2026-11-28).",
-        "3 ± 1 (2 to 4; 2 seeds of 1,500 runs)",
+        "3 ± 1 (2 to 4; 2 seeds)",
         "varies",
         "◐●●● 3 of 4",
     ]
@@ -196,12 +208,13 @@ def test_a_printed_number_that_cannot_be_measured_has_no_ratio(
 def test_the_gallery_leads_to_the_notebooks_and_has_the_verdicts(pages):
     gallery = pages / "figures/README.md"
     link = f"[![{TITLE}](b/fig1.png)](../notebooks/b/fig1_x.ipynb)"
-    picture, title, verdict = row(gallery, link)
-    assert (picture, title) == (link, TITLE)
+    cards = gallery.read_text().split("\n### ")[1:]
+    title, picture, verdict = cards[0].strip().split("\n\n")
+    assert (title, picture) == (TITLE, link)
     assert verdict.startswith("◐ **In part (varies): ")
     assert verdict.endswith("([claims](CLAIMS.md#bfig1-figure-1-a-title))")
-    assert row(gallery, "b/fig10.png")[2].startswith("● **Reproduced: ")
-    assert row(gallery, "b/fig2.png")[2].startswith("**Not built**")
+    assert "**Not built**" in cards[1]
+    assert "● **Reproduced: " in cards[2]
     assert "## beyond" in gallery.read_text()
 
 

@@ -150,7 +150,7 @@ def test_pages_and_the_plot_of_all_claims_are_made_of_all_runs(stand_in):
     stand_in.run()
     assert stand_in.plots == 1
     page = (stand_in.checkout.root / "figures/CLAIMS.md").read_text()
-    assert "(11 to 15; 5 seeds of 20 runs) | varies |" in page
+    assert "(11 to 15; 5 seeds) | varies |" in page
     settings = (stand_in.checkout.root / "figures/SETTINGS.md").read_text()
     assert "| `n`: Many. | 6 | 7 / 8 |" in settings
 

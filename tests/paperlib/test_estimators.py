@@ -491,3 +491,8 @@ GOOD, RAGGED = History([1.0, 2.0, 1.0], ONCE), History(np.ones(3), ONCE, [0, 1, 
 def test_refusals_name_the_argument(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+def test_bits_without_intervals_are_refused():
+    with pytest.raises(ValueError, match=r"^history must be a History, got 1 at"):
+        mle([1, 0, 1])

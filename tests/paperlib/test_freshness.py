@@ -145,6 +145,18 @@ def exact(tau, n, change_rate, recall, false_rate, terms=None):
         return float(w - (-alpha * iota).exp() * psi), float(w), float(psi)
 
 
+def test_lemma_4_where_the_limit_of_many_signals_is_not_yet_exact():
+    """There Wald's identity is off by up to 2e-10: too few signals have come."""
+    for recall in (0.5, 0.6, 0.7):
+        page = SignalledPages(1.0, 1.0, recall, 0.1)
+        beta = float(page.beta[0])
+        tau = 8.2 * (1 + float(page.gamma[0]) * beta) * beta
+        _, w, psi = exact(tau, 0, 1.0, recall, 0.1)
+        assert freshness.fresh_time(tau, page)[0] == pytest.approx(w, rel=1e-12)
+        found = freshness.mean_crawl_interval(tau, page)[0]
+        assert found == pytest.approx(psi, rel=1e-12)
+
+
 @pytest.mark.parametrize("small", [1.0, 1e-3, 1e-6])
 def test_lemma_4_in_120_digits(small):
     """Relative errors, also where w and exp(-alpha iota) psi nearly cancel."""

@@ -311,6 +311,7 @@ FINITE, RISE = (
     "must be non-negative and finite, got",
     "must rise, at least",
 )
+OBJECT = "policy must be a function, or an object with `choose`, got"
 INTEGER = "policy must choose an integer for each of 4 slots, got"
 
 
@@ -318,6 +319,8 @@ INTEGER = "policy must choose an integer for each of 4 slots, got"
     ("call", "message"),
     [
         (lambda: run(fixed([0.0]), 1.0), f"{INTEGER} float64 of shape (4,)"),
+        (lambda: run("greedy", 1.0), f"{OBJECT} greedy"),
+        (lambda: run(Greedy, 1.0), f"{OBJECT} {Greedy}"),
         (
             lambda: run(lambda *_: np.zeros(3, int), 1.0),
             f"{INTEGER} int64 of shape (3,)",

@@ -143,14 +143,13 @@ class Greedy:
             pages[name] = getattr(believed, name)
         pages["terms"] = self.terms or np.inf
         pages["window"] = self.discard_window
-        alpha, gamma, beta = lemma_4_rates(believed, pages["terms"])
-        pages["alpha"] = alpha
-        pages["gamma"] = gamma
-        pages["beta"] = beta
+        pages["alpha"], pages["gamma"], pages["beta"] = lemma_4_rates(
+            believed, pages["terms"]
+        )
         pages["limit"], pages["fresh"], pages["stale"] = self.saturation()
         pages["next"] = signals.offsets[:-1]
         pages["stop"] = signals.offsets[1:]
-        pages["stop"][gamma == 0] = 0  # signals without effect are not read
+        pages["stop"][pages["gamma"] == 0] = 0  # signals without effect are not read
         return _slot_loop(self.evaluate)(pages, time, signals.time)
 
 

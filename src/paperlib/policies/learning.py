@@ -124,7 +124,7 @@ class ExploreThenCommit:
 
     def __post_init__(self):
         checks.rising("bounds", self.bounds)
-        EXPLORE[checks.one_of("explore", self.explore, EXPLORE)]
+        checks.one_of("explore", self.explore, EXPLORE)
 
     def run(
         self,
