@@ -115,7 +115,7 @@ class Limits:
     def __post_init__(self):
         low = checks.numbers("min_interval", self.min_interval)
         high = np.asarray(self.max_interval, dtype=float)
-        low, high = checks.together(min_interval=low, max_interval=high)
+        low, high = np.broadcast_arrays(low, high)
         checks.require("max_interval", high, "at least min_interval", high >= low)
 
 
