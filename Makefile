@@ -8,7 +8,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: figures preview verify robust lint test quick all-tests quick-tests mutate test-browser \
-  test-crawlers site test-site bench lab notebooks lock clean
+  test-crawlers article site test-site bench lab notebooks lock clean
 figures: $(READY)
 	$(PYTHON) -m paperfigs build
 preview: $(READY)
@@ -48,7 +48,10 @@ test-crawlers: $(READY)
 	$(PYTHON) -m pytest tests/crawlers/round_trips.py
 test-browser: $(READY)
 	tests/browser/run.sh $(PYTHON)
-site: $(READY)
+# From the records in figures/, which it does not change.
+article: $(READY)
+	$(PYTHON) docs/article/build.py
+site: article
 	$(PYTHON) -m sphinx -b html -j 2 -q -W --keep-going -c docs . build/site/html
 test-site: site
 	tests/browser/run.sh $(PYTHON) site

@@ -1,8 +1,12 @@
 """Sphinx, as `make site` calls it: the Markdown and the notebooks where they lie."""
 
+import sys
 from pathlib import Path
 
 from docutils import nodes
+
+sys.path.insert(0, str(Path(__file__).with_name("article")))
+import build  # noqa: E402
 
 project = html_title = "paperlib"
 copyright = "The paperlib developers"
@@ -12,6 +16,8 @@ include_patterns = ["docs/**.md", "notebooks/**.ipynb", "*/README.md"]
 include_patterns += ["figures/CLAIMS.md", "figures/SETTINGS.md"]
 exclude_patterns = [".*", "build", "src", "tests", "docs/_static"]
 exclude_patterns += ["docs/CHANGELOG.md"]
+# Templates: the first one is a part of the article, whose page is rendered.
+exclude_patterns += ["docs/article/side_by_side.md", "docs/article/paper.md"]
 # A link may lead to a file that has no page: `_keep_the_text`.
 suppress_warnings = ["myst.xref_missing", "ref.python", "ref.citation"]
 
@@ -51,6 +57,19 @@ def _keep_the_text(app, tree, page):
             link.replace_self(link.children)
 
 
+def _render(app, page, source):
+    """The site has the article with its numbers, not the template."""
+    if page == "docs/article/article":
+        source[0] = build.page()
+
+
+def _always(app, env, added, changed, removed):
+    """The article depends on all records."""
+    return {"docs/article/article"}
+
+
 def setup(app):
+    app.connect("source-read", _render)
+    app.connect("env-get-outdated", _always)
     app.connect("build-finished", _write_index)
     app.connect("doctree-resolved", _keep_the_text)
