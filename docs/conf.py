@@ -6,7 +6,7 @@ from pathlib import Path
 from docutils import nodes
 
 sys.path.insert(0, str(Path(__file__).with_name("article")))
-import build  # noqa: E402
+import build
 
 project = html_title = "paperlib"
 copyright = "The paperlib developers"

@@ -22,7 +22,7 @@ import records  # noqa: E402
 READERS = (
     "array", "count", "distances", "figures", "fraction", "mean", "parameter",
     "predictions", "readings", "seconds", "seeds", "sentence", "slim", "status",
-    "value", "verdict", "versions",
+    "turning", "value", "verdict", "versions",
 )  # fmt: skip
 OPTIONS = ["--citeproc", f"--bibliography={FOLDER / 'paper.bib'}", "--wrap=none"]
 # Markdown that MyST reads too; formulas stay as they are.

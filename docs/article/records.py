@@ -155,6 +155,11 @@ def slim(share):
     return sum(_far(claim) < share * _scale(claim) for claim in _judged())
 
 
+def turning():
+    """Number of claims that hold with one value of a setting and differ with another."""
+    return sum(bool(claim["decides"]) for claim in _judged())
+
+
 def _scale(claim):
     """What a margin is relative to: half of a range, the limit or the measurement."""
     low, high = project.limits(claim)

@@ -170,7 +170,7 @@ def test_pdf_and_page_have_everything(article, tmp_path):
         source = (tmp_path / f"{name}.typ").read_text()
         assert not re.search(r"\?\?\?|@\w+\d\d\b", source)  # an unknown reference
     page = article.page()
-    assert page.startswith("# [Re]") or page.startswith("# \\[Re\\]")
+    assert page.startswith(("# [Re]", "# \\[Re\\]"))
     assert not re.search(r"\{\{|@\w+\d\d\b|<div|\{width", page)
     assert len(re.findall(r"^## \d\. ", page, re.M)) == 8
     assert "10.1145/3388831.3388846" in page
