@@ -116,12 +116,10 @@ def _of_papers(paper=""):
 
 def count(**wanted):
     """Number of claims of the papers with some values: ``count(here="differs")``."""
-    return sum(wanted.items() <= claim.items() for claim in map(_plain, _of_papers()))
-
-
-def _plain(claim):
-    """The entries of a claim that can be compared."""
-    return {key: entry for key, entry in claim.items() if isinstance(entry, str)}
+    return sum(
+        all(claim.get(key) == entry for key, entry in wanted.items())
+        for claim in _of_papers()
+    )
 
 
 def fraction(paper):
@@ -156,7 +154,7 @@ def slim(share):
 
 
 def turning():
-    """Number of claims that hold with one value of a setting and differ with another."""
+    """Number of claims that hold with one value of a setting, not with another."""
     return sum(bool(claim["decides"]) for claim in _judged())
 
 
