@@ -8,6 +8,7 @@ build. Pandoc puts in the references, and Typst makes the PDF.
 """
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import jinja2
@@ -61,6 +62,15 @@ class Pictures:
         return f"![{caption}](/{path}){{width={width}%}}"
 
 
+def caption(number, text, page):
+    """The caption above a table; in the PDF it stays with the table."""
+    text = f"**Table {number}.** {text}"
+    if page:
+        return text
+    raw = "```{=typst}\n%s\n```"
+    return "\n\n".join((raw % "#block(sticky: true)[", text, raw % "]"))
+
+
 def environment(page=False):
     """What a template may use, for the PDF or for the page of the site."""
     made = jinja2.Environment(
@@ -73,7 +83,7 @@ def environment(page=False):
     made.filters |= {"expect": records.expect, "write": records.write}
     made.globals |= {name: getattr(records, name) for name in READERS}
     made.globals |= {"number": pictures.number, "picture": pictures.picture}
-    made.globals |= {"median": np.median}
+    made.globals |= {"median": np.median, "table": partial(caption, page=page)}
     return made
 
 
