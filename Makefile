@@ -8,7 +8,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: figures preview verify robust lint test quick all-tests quick-tests mutate test-browser \
-  test-crawlers live site test-site bench lab notebooks lock clean
+  test-crawlers live article site test-site bench lab notebooks lock clean
 figures: $(READY)
 	$(PYTHON) -m paperfigs build
 preview: $(READY)
@@ -53,7 +53,10 @@ live: build/crawlers/.ready
 	$(PYTHON) benchmarks/live.py build/crawlers/lib/python*/site-packages
 test-browser: $(READY)
 	tests/browser/run.sh $(PYTHON)
-site: $(READY)
+# From the records in figures/, which it does not change.
+article: $(READY)
+	$(PYTHON) docs/article/build.py
+site: article
 	$(PYTHON) -m sphinx -b html -j 2 -q -W --keep-going -c docs . build/site/html
 test-site: site
 	tests/browser/run.sh $(PYTHON) site

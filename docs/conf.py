@@ -6,6 +6,9 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path += [str(HERE.parent), str(HERE / "_ext")]  # tests.plain; our extensions
 
+sys.path.insert(0, str(Path(__file__).with_name("article")))
+import build
+
 project = html_title = "paperlib"
 copyright = "The paperlib developers. Code: MIT licence; text and figures: CC BY 4.0"
 extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.mathjax"]
@@ -15,6 +18,8 @@ include_patterns = ["docs/**.md", "notebooks/**.ipynb", "*/README.md"]
 include_patterns += ["figures/CLAIMS.md", "figures/SETTINGS.md"]
 exclude_patterns = [".*", "build", "src", "tests", "docs/_static"]
 exclude_patterns += ["docs/CHANGELOG.md"]
+# Templates: the first one is a part of the article, whose page is rendered.
+exclude_patterns += ["docs/article/side_by_side.md", "docs/article/paper.md"]
 # A link may lead to a file that has no page: `site_pages`.
 suppress_warnings = ["myst.xref_missing", "ref.python", "ref.citation"]
 
@@ -39,3 +44,19 @@ html_static_path = ["_static"]
 html_css_files = ["site.css", "lesson.css"]
 html_js_files = ["lesson.js", "tables.js"]
 html_copy_source = False
+
+
+def _render(app, page, source):
+    """The site has the article with its numbers, not the template."""
+    if page == "docs/article/article":
+        source[0] = build.page()
+
+
+def _always(app, env, added, changed, removed):
+    """The article depends on all records."""
+    return {"docs/article/article"}
+
+
+def setup(app):
+    app.connect("source-read", _render)
+    app.connect("env-get-outdated", _always)
