@@ -5,6 +5,7 @@
 
 import decimal
 import itertools
+import math
 import re
 import time
 
@@ -12,6 +13,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import quad
+from scipy.linalg import expm
+from scipy.optimize import minimize_scalar
 from scipy.special import gammainc
 
 from paperlib import freshness
@@ -252,6 +255,63 @@ def test_limits_and_pages_without_value():
     for j in (1, 2, 3):
         found = freshness.crawl_value(np.inf, 0, pages, terms=j)[2]
         assert found == pytest.approx(2 / 0.7 * (1 - 0.3**j), rel=1e-13)
+
+
+def long_run_cost(log_interval, price, change_rate, importance, return_rate=0.0):
+    """Cost a time of a page that is crawled at equal intervals: crawls, staleness.
+
+    A Markov chain: the page leaves the content of the copy at the change rate, and
+    goes back to it at the return rate.
+    """
+    interval = math.exp(log_interval)
+    chain = np.zeros((4, 4))  # the exponential has the time in each state at the right
+    chain[:2, :2] = [[-change_rate, change_rate], [return_rate, -return_rate]]
+    chain[:2, 2:] = np.eye(2)
+    stale = expm(chain * interval)[0, 3]
+    return (price + importance * stale) / interval
+
+
+PAGES = [(1.0, 1.0), (0.02, 3.0), (40.0, 0.5)]  # change rate, importance
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("share", [0.01, 0.3, 0.9])
+def test_the_crawl_value_is_the_whittle_index(page, share):
+    """It equals the price of a crawl at the end of the interval of least cost."""
+    change_rate, importance = page
+    price = share * importance / change_rate
+    bounds = np.log(np.array([1e-3, 1e3]) / change_rate)
+    options = {"bounds": bounds, "options": {"xatol": 1e-12}}
+    best = minimize_scalar(long_run_cost, args=(price, *page), **options).x
+    value = freshness.crawl_value(math.exp(best), 0, SignalledPages(*page))
+    assert_allclose(value, price, rtol=1e-6)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_crawl_is_worth_more_than_the_limit_of_the_whittle_index(page):
+    """At a higher price the cost falls with the interval: never to crawl is best."""
+    change_rate, importance = page
+    interval = np.geomspace(1e-3, 1e3, 200) / change_rate
+    cost = [
+        long_run_cost(w, 1.001 * importance / change_rate, *page)
+        for w in np.log(interval)
+    ]
+    assert (np.diff(cost) < 0).all()
+
+
+@pytest.mark.parametrize("return_rate", [0.1, 5.0])
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_that_change_back_are_pages_of_other_parameters(page, return_rate):
+    """Their index is that of both rates together, and of a share of the importance."""
+    change_rate, importance = page
+    both = change_rate + return_rate
+    as_usual = SignalledPages(both, importance * change_rate / both)
+    price = 0.3 * as_usual.importance.item() / both
+    bounds = np.log(np.array([1e-3, 1e3]) / both)
+    options = {"bounds": bounds, "options": {"xatol": 1e-12}}
+    best = minimize_scalar(long_run_cost, args=(price, *page, return_rate), **options)
+    value = freshness.crawl_value(math.exp(best.x), 0, as_usual)
+    assert_allclose(value, price, rtol=1e-6)
 
 
 @pytest.mark.parametrize("recall", [0.1, 0.9, 0.999, 1 - 1e-9, 1.0])
