@@ -86,8 +86,6 @@ SHOWN = [
     "Thu Oct 01 2026 11:42:08 GMT+0530", "Oct 1, 2026 @ 06:12:08.000",
     "October 1st 2026, 06:12:08.000", "01.10.2026, 06:12:08", "2026-10-01, 06:12:08",
     "Oct 1, 2026, 6:12:08 AM", "October 1, 2026 at 8:12:08 AM UTC+2",
-    # weeks and days of a year
-    "2026-W40-4T06:12:08Z", "2026W404T061208Z", "2026-274T06:12:08", "2026274T061208Z",
     # Go, date, SQL Server, names of offsets
     "2026-10-01 08:12:08 +0200 CEST", "2026-10-01 06:12:08 +0000 UTC m=+0.01",
     "Thu Oct  1 08:12:08 AM CEST 2026", "2026-10-01 08:12:08.0000000 +02:00",
@@ -195,7 +193,7 @@ def test_agrees_with_pythons_parser_of_iso_8601(tmp_path):
         for k, moment in enumerate(moments(100))
         for form in forms
     ]
-    dates = ["%Y-%m-%d", "%Y%m%d", "%G-W%V-%u", "%GW%V%u"]
+    dates = ["%Y-%m-%d", "%Y%m%d"]
     texts += [moment.strftime(form) for moment in moments(50) for form in dates]
     times, _, _ = read(tmp_path / "log.csv", texts)
     assert times == tuple(since_1970(datetime.fromisoformat(text)) for text in texts)
@@ -237,8 +235,9 @@ def test_local_times_that_clocks_skip_or_repeat_are_refused(tmp_path, zone, mome
         "yesterday", "true", "0x6abc", "1e999", "12:00", "-2026-01-01",
         "01/02/2026", "13/02/2026", "1/2/2026", "01/02/26", "01/02/2026 06:12:08",
         "01-02-2026", "32.01.2026",
-        "2026-13", "2026-W54-1", "2026-13-01", "2026-02-30", "2026-366", "2025-W53-1",
-        "2026-10-01T25:00:00Z",
+        "2026-13", "2026-13-01", "2026-02-30",
+        "2026-W40-4", "2026W404T061208Z", "2026-123", "2026123T061208Z",
+        "2026-123T06:12:08Z", "2026-10-01T25:00:00Z",
         "2026-10-01T06:12:08+2", "2026-10-01 (BC)", "2026-10-01T06:12:08Z2",
         "Thu, 32 Oct 2026 06:12:08 GMT", "Thu, 01 Oct 2026 IST",
         # offsets are at most fourteen hours
@@ -324,9 +323,9 @@ BY_CRAWLER = [*range(0, 1200, 2), *range(1, 1200, 2)]  # each has pages of its o
 @pytest.mark.parametrize(
     ("hours", "rows", "told"),
     [
-        (lambda k: -72 * (500 <= k < 596), HALF_HOURS, "1 time, by up to 2.98 days, "),
-        (lambda k: -5 * (k >= 500), HALF_HOURS, "1 time, by up to 4.5 hours, first at "
-         "row 501: 9 "),
+        (lambda k: -72 * (500 <= k < 596), HALF_HOURS, "1 time, by 2.98 days at "),
+        (lambda k: -5 * (k >= 500), HALF_HOURS, "1 time, by 4.5 hours at row 501: "
+         "9 rows "),
         (lambda k: -72 * (k == 500), HALF_HOURS, ""),  # one row alone
         (lambda k: 0, HALF_HOURS, ""),
         (lambda k: -k, HALF_HOURS, ""),  # the newest row first
@@ -340,10 +339,3 @@ def test_a_clock_that_goes_back_is_told_of(tmp_path, hours, rows, told):
     _, messages = recorded(convert, log, tmp_path / "log.parquet")
     assert len(messages) == bool(told)
     assert all(f"is in order of time, but goes back {told}" in m for m in messages)
-
-
-def test_the_first_day_of_a_clock_that_was_not_set_is_told_of(tmp_path):
-    log = log_of(tmp_path / "log.csv", lambda k: -200_000 * (k < 40))
-    _, (message,) = recorded(convert, log, tmp_path / "log.parquet")
-    assert message.startswith("40 rows of the log: 8,340 days")
-    assert "before the rest" in message

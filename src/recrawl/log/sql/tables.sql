@@ -232,21 +232,15 @@ create macro tidied(text) as
         '\2 \1 \4 \3'
     );
 
--- The day of a date: in words, in numbers, of the week or the day of a year. Two
--- digits of a year are tried before four. Days come first where dots part them; with
--- slashes nothing tells day from month. DuckDB counts weeks and days that a year does
--- not have on into the next one.
+-- The day of a date, in words or in numbers. Two digits of a year are tried before
+-- four. Days come first where dots part them; with slashes nothing tells day from
+-- month.
 create macro day_of(date) as
     case
-        when regexp_matches(date, '[A-VX-Za-z]') then try_strptime(
+        when regexp_matches(date, '[A-Za-z]') then try_strptime(
             regexp_replace(date, '[a-z]*[-/. ]+((?i:sep)|[A-Za-z]+)[A-Za-z]*[-/. ]+', ' \1 '),
             ['%d %b %y', '%d %b %Y', '%d %B %y', '%d %B %Y']
         )
-        when regexp_matches(date, 'W|^\d{4}-?\d{3}$') then list_filter(
-            [try_strptime(replace(date, '-', ''), ['%GW%V%u', '%Y%j'])],
-            lambda day: replace(date, '-', '')
-                in (strftime(day, '%GW%V%u'), strftime(day, '%Y%j'))
-        )[1]
         else try_strptime(
             translate(date, './', '--'), ['%Y-%m-%d', '%Y%m%d', '%d-%m-%Y', '%Y-%m']
         )
@@ -300,7 +294,7 @@ create macro clock_of(text) as
         [regexp_extract(
             tidied(text),
             '^(\d\d?[a-z]{0,2}[-/. ]+[A-Za-z]{3,9}[-/. ]+(?:\d{4}|\d\d)\b'
-            '|\d{4}[\dW./-]*\d|\d\d?\.\d\d?\.\d{4})'
+            '|\d{8}|\d{4}(?:[-/.]\d\d?){1,2}|\d\d?\.\d\d?\.\d{4})'
             '(?:(?:[Tt:]| +)(\d\d?)(?::?(\d\d)(?::?(\d\d)([.,]\d+)?)?)?'
             '(?: ?([AaPp])\.?[Mm]\b\.?)?(.*))? *$',
             ['date', 'hour', 'minute', 'second', 'fraction', 'half', 'zone']
