@@ -260,7 +260,7 @@ def test_fetches_with_nothing_to_compare_have_their_own_name(tmp_path, capsys):
 
 
 def test_the_command_says_what_signals_tell(tmp_path, capsys):
-    """Of a page that tells enough, of one that has the values of all, and of one without a signal."""
+    """Of pages with values of their own, with those of all, and without a signal."""
     rng = np.random.default_rng(7)
     changed = {"a": rng.random(4000) < 0.5, "b": [0, 1, 1, 0], "c": [1] * 9}
     log = [
