@@ -21,7 +21,8 @@ SETTINGS = {
 }
 STYLE = """
 body { max-width: 46em; margin: auto; padding: 1em; font: 1rem/1.5 sans-serif; }
-pre, math[display="block"] { overflow-x: auto; }
+pre { overflow-x: auto; }
+math[display="block"] { overflow: auto hidden; padding: .4em 0; }
 pre { background: #f4f4f4; padding: .5em; font-size: .8em; }
 svg { max-width: 100%; height: auto; }
 """
