@@ -41,6 +41,7 @@ import pyarrow.parquet as pq
 
 import recrawl
 from paperfigs import traces
+from recrawl.log.reading import opened
 from recrawl.rates.likelihood import mle, spread
 from recrawl.rates.prior import PseudoObservations
 from tests.recrawl.made import observe
@@ -124,7 +125,8 @@ def intervals(bits, interval):
         }
         pq.write_table(pa.table(columns), log)
         found = recrawl.estimate(log, rates)
-        history = recrawl.read_crawl_log(log).history
+        with opened(log) as read:
+            history = read.sample(n_pages).history
         table = pq.read_table(rates).to_pydict()
     prior = PseudoObservations(found.changed, found.unchanged)
     order = np.array(table["url"], dtype=int)

@@ -22,7 +22,6 @@ _HOMES = {
     "BadRowsWarning": "log.tally",
     "ColumnsWarning": "log.formats.tables",
     "CrawlLimits": "plan.limits",
-    "CrawlLog": "log.history",
     "Estimates": "rates.estimate",
     "ExportWarning": "plan.targets.exporting",
     "Report": "report_page",
@@ -33,7 +32,6 @@ _HOMES = {
     "estimate": "rates.estimate",
     "export": "plan.targets.exporting",
     "log_loss": "rates.host_prior",
-    "read_crawl_log": "log.reading",
     "report": "report_page",
     "schedule": "plan.schedule",
 }

@@ -336,7 +336,7 @@ def _estimate(log, output, **given):
         if counts:
             _print(f"{what}: {', '.join(f'{n:,} {k}' for k, n in counts.items())}")
     if signals := found.signals:
-        by = (f"{signals.get(s, 0):,} {s}" for s in ("page", "host", "all", "none"))
+        by = (f"{signals.get(s, 0):,} {s}" for s in ("page", "all", "none"))
         _print(
             f"{units.counted(signals['used'], 'signal')} used, precision "
             f"{signals['precision']:.2f}, recall {signals['recall']:.2f}; pages by "

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from recrawl import BadRowsWarning, ColumnsWarning
+from recrawl.log.reading import opened
 
 START = 1_577_836_800  # seconds since 1970: 2020-01-01, when the logs of tests begin
 
@@ -44,3 +45,9 @@ def recorded(function, *arguments, **options):
     told = BadRowsWarning, ColumnsWarning
     assert all(issubclass(w.category, told) for w in caught)
     return found, [str(w.message) for w in caught]
+
+
+def all_pages(path):
+    """All pages of a log, as one batch."""
+    with opened(path) as log:
+        return log.sample(log.n_pages)

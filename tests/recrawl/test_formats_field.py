@@ -17,7 +17,7 @@ import pytest
 import recrawl
 from recrawl import Source
 from recrawl.log.reading import gathered
-from tests.recrawl.crawl_logs import parquet, recorded, table
+from tests.recrawl.crawl_logs import all_pages, parquet, recorded, table
 
 WWW = "https://www.example.org/"
 PAGE = WWW + "page"
@@ -543,7 +543,7 @@ def test_a_column_of_truncated_bodies_is_named(tmp_path):
     text = "url,time,digest,content_truncated\na,2026-08-01,x,\n"
     path = put(tmp_path / "log.csv", text)
     with pytest.warns(recrawl.ColumnsWarning, match="leave such rows out"):
-        recrawl.read_crawl_log(path)
+        all_pages(path)
 
 
 def test_keys_that_are_not_ours_cost_no_memory(tmp_path):

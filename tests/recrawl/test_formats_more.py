@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 from warcio.warcwriter import WARCWriter
 
-from recrawl import read_crawl_log
 from recrawl.log.database import database, sql
 from recrawl.log.formats import recognise
 from recrawl.log.formats.records import LOST, batches
 from recrawl.log.formats.source import Source
 from tests.recrawl import one_crawl
-from tests.recrawl.crawl_logs import recorded, write
+from tests.recrawl.crawl_logs import all_pages, recorded, write
 from tests.recrawl.one_crawl import BEGIN, Crawl, sha1
 
 SAMPLES = Path(__file__).parent / "formats"
@@ -52,7 +51,7 @@ def rows(path, as_of=AS_OF):
 def pages(log):
     """Intervals and bits of each page."""
     interval, changed, offsets = log.history.ragged()
-    ends = zip(log.url, offsets[:-1], offsets[1:], strict=True)
+    ends = zip(log.page["url"].to_pylist(), offsets[:-1], offsets[1:], strict=True)
     return {url: (interval[a:b], changed[a:b]) for url, a, b in ends}
 
 
@@ -61,7 +60,8 @@ def totals(log):
     interval, changed, offsets, n_known = log.history.likelihood_terms()
     terms = np.column_stack([n_known, np.where(changed, 0.0, interval)])
     pages = np.split(terms, offsets[1:-1])
-    return {u: tuple(page.sum(axis=0)) for u, page in zip(log.url, pages, strict=True)}
+    found = zip(log.page["url"].to_pylist(), pages, strict=True)
+    return {url: tuple(page.sum(axis=0)) for url, page in found}
 
 
 def json_lines(*rows):
@@ -77,7 +77,7 @@ def test_bad_lines_of_json_lines_are_counted_and_named(tmp_path):
         {"url": "a", "time": "2026-01-03T00:00:00Z", "etag": "y"},
     )
     path = write(tmp_path / "log.jsonl", (text + "\n{no\n").encode())
-    log, (message,) = recorded(read_crawl_log, path)
+    log, (message,) = recorded(all_pages, path)
     assert pages(log)["a"][1].tolist() == [True]
     assert "2 that are no JSON (log.jsonl line 1: nonsense; log.jsonl line 7" in message
     assert "1 whose status is not a number (log.jsonl row 3: a,2026-01-02T" in message
@@ -95,10 +95,10 @@ def test_json_lines_are_a_table(name, tmp_path):
     columns = {"time": 'fetched "at"'}
     path = write(tmp_path / name, text.encode())
     source = Source(path, format="jsonl", columns=columns)
-    log, messages = recorded(read_crawl_log, source)
+    log, messages = recorded(all_pages, source)
     (interval, changed) = pages(log)["http://a/"]
     assert (interval.tolist(), changed.tolist()) == ([2.0, 2.0], [True, False])
-    assert log.host.tolist() == ["b"]
+    assert log.page["host"].to_pylist() == ["b"]
     assert not messages
 
 
@@ -376,7 +376,7 @@ def test_formats_that_store_changes_give_their_number_and_the_time(name, tmp_pat
     else:
         one_crawl.write_git(path, crawl)
     source = Source(path, as_of=one_crawl.utc(crawl.end))
-    found = totals(read_crawl_log(source))
+    found = totals(all_pages(source))
     for page, url in enumerate(crawl.url):
         n, quiet = found[url]
         assert n == len(crawl.found(page))

@@ -14,7 +14,7 @@ import recrawl
 from recrawl import Source, cli
 from recrawl.log.formats import FORMATS, NAMES, recognise
 from recrawl.log.formats.records import LOST
-from tests.recrawl.crawl_logs import recorded, write
+from tests.recrawl.crawl_logs import all_pages, recorded, write
 from tests.recrawl.thinned import every
 
 SAMPLES = Path(__file__).with_name("formats")
@@ -86,7 +86,7 @@ def test_every_sample_is_converted(tmp_path, sample, packed):
 
 
 def test_a_format_that_is_none_gets_a_list_of_all(capsys):
-    assert cli.main(["backtest", "log", "--from", "excel"]) == 2
+    assert cli.main(["report", "log", "-o", "r.html", "--from", "excel"]) == 2
     message = f"recrawl: --from must be auto, {', '.join(NAMES)}, got 'excel'\n"
     assert capsys.readouterr().err == message
 
@@ -113,7 +113,7 @@ def test_a_folder_of_several_formats_is_refused(tmp_path):
 def test_a_table_is_known_by_the_names_in_its_first_line(tmp_path, name, delimiter):
     rows = ["\ufeffURL,Time,changed", "a,2026-01-01,", "a,2026-01-03,1"]
     path = write(tmp_path / name, "\n".join(rows).replace(",", delimiter))
-    assert recrawl.read_crawl_log(path).history.interval.tolist() == [2.0]
+    assert all_pages(path).history.interval.tolist() == [2.0]
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_a_name_in_capitals_or_of_another_packing_is_read(tmp_path, name):
         path.write_text(content)  # the first bytes tell, and not the name
     else:
         path.write_bytes(gzip.compress(content.encode()))
-    assert recrawl.read_crawl_log(tmp_path / name).history.interval.tolist() == [2.0]
+    assert all_pages(tmp_path / name).history.interval.tolist() == [2.0]
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_a_name_in_capitals_or_of_another_packing_is_read(tmp_path, name):
 def test_the_line_of_excel_before_the_names_is_passed_over(tmp_path, line, end, name):
     rows = [line, "url;time;changed", "a,,,;2026-01-01;", 'a,,,;"2026-01-03";WAHR', ""]
     (tmp_path / name).write_text(end.join(rows), newline="")
-    log = recrawl.read_crawl_log(tmp_path / name)
+    log = all_pages(tmp_path / name)
     assert log.history.interval.tolist() == [2.0]
     assert log.history.changed.tolist() == [True]
 

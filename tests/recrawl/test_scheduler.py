@@ -476,7 +476,7 @@ def test_bad_calls_say_what_is_wrong_and_change_nothing(message):
         (lambda: LearnedPages([-1.0], 1.0, 1.0), "importance must be non-negative"),
         (lambda: Limits(-1.0), "min_interval must be non-negative"),
         (lambda: Limits(3.0, 2.0), "max_interval must be at least min_interval"),
-        (lambda: Limits(np.ones(2), np.ones(3)), "shapes must fit together"),
+        (lambda: Limits(np.ones(2), np.ones(3)), "shape mismatch"),
         (
             lambda: Scheduler(KNOWN, Limits(host="a", host_limit=-1)),
             "host_limit must be non-negative",

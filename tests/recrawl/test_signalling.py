@@ -90,7 +90,7 @@ def test_what_is_damaged_in_a_file_of_signals_is_told(tmp_path):
 
 
 def simulated(n_pages, n_crawls, rng):
-    """Crawls and signals of pages of one host with recall .8 and precision .7."""
+    """Crawls and signals of pages with recall .8 and precision .7."""
     rate = rng.gamma(1.0, 1.0, n_pages) + 0.05
     pages = signals.SignalledPages(rate, 1.0, 0.8, 0.8 * rate * (1 / 0.7 - 1))
     dense, n_signals = signals.simulate_signalled_history(
@@ -101,25 +101,23 @@ def simulated(n_pages, n_crawls, rng):
 
 
 # With few crawls a page's rate of changes without a signal, which is at least 0, is
-# too large on average, and the recall of its host too small.
+# too large on average, and the recall of all too small.
 @pytest.mark.parametrize(("n_crawls", "bias"), [(60, -0.05), (150, -0.015)])
-def test_quality_of_a_host_against_the_truth(n_crawls, bias):
+def test_quality_of_all_pages_against_the_truth(n_crawls, bias):
     history, n_signals, rate = simulated(400, n_crawls, np.random.default_rng(2))
-    quality = Quality(history, n_signals, pa.array(["h"] * 400))
-    found = quality.columns(history, n_signals, pa.array(["h"] * 400))
-    of_host = found["signals_from"] == "host"
-    assert 50 < of_host.sum() < 390  # some pages know better themselves
+    found = Quality(history, n_signals).columns(history, n_signals)
+    of_all = found["signals_from"] == "all"
+    assert 50 < of_all.sum() < 390  # some pages know better themselves
     # one fit of all crawls together would give a recall of .88 here
-    assert np.unique(found["recall"][of_host]) == pytest.approx([0.8 + bias], abs=0.02)
-    assert np.unique(found["precision"][of_host]) == pytest.approx([0.7], abs=0.03)
+    assert np.unique(found["recall"][of_all]) == pytest.approx([0.8 + bias], abs=0.02)
+    assert np.unique(found["precision"][of_all]) == pytest.approx([0.7], abs=0.03)
     true = 0.8 * rate * (1 / 0.7 - 1)
     assert found["false_rate"].mean() == pytest.approx(true.mean(), rel=0.1)
 
 
 def test_pages_take_their_own_values_where_they_are_known_well():
     history, n_signals, _ = simulated(3, 5000, np.random.default_rng(3))
-    quality = Quality(history, n_signals, pa.array(["h"] * 3))
-    found = quality.columns(history, n_signals, pa.array(["h"] * 3))
+    found = Quality(history, n_signals).columns(history, n_signals)
     assert set(found["signals_from"]) == {"page"}
     own = signals.fit(history, n_signals)
     assert np.array_equal(found["recall"], own.recall)
@@ -240,7 +238,7 @@ def test_fetches_with_nothing_to_compare_have_their_own_name(tmp_path, capsys):
 
 
 def test_the_command_says_what_signals_tell(tmp_path, capsys):
-    """Of a page that tells enough, of one of its host, and of one without a signal."""
+    """Of pages with values of their own, with those of all, and without a signal."""
     rng = np.random.default_rng(7)
     changed = {"a": rng.random(4000) < 0.5, "b": [0, 1, 1, 0], "c": [1] * 9}
     log = [
@@ -256,7 +254,7 @@ def test_the_command_says_what_signals_tell(tmp_path, capsys):
     assert cli.main([*command, "--signals", str(tmp_path / "pings.csv")]) == 0
     out = capsys.readouterr().out
     assert f"{len(pings):,} signals used, precision 0." in out
-    assert "; pages by whose these are: 1 page, 1 host, 0 all, 1 none\n" in out
+    assert "; pages by whose these are: 1 page, 1 all, 1 none\n" in out
 
 
 def test_signals_before_what_a_state_knows_are_not_counted_again(tmp_path):

@@ -3,7 +3,6 @@
 import email.utils
 import random
 from datetime import UTC, datetime, timedelta
-from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -77,17 +76,14 @@ MICROSECONDS = [
 
 # Forms in which programs show times, all of one moment.
 SHOWN = [
-    # RFC 9557: the offset counts, else the clocks of the place
+    # RFC 9557: the offset counts
     "2026-10-01T08:12:08+02:00[Europe/Berlin]", "2026-10-01T06:12:08Z[UTC]",
-    "2026-10-01T08:12:08[Europe/Berlin]", "2026-10-01T06:12:08Z[!Etc/UTC][u-ca=x]",
-    "2026-10-01 02:12:08 US/Eastern", "2026-10-01 03:12:08 America/Argentina/Salta",
+    "2026-10-01T06:12:08Z[!Etc/UTC][u-ca=x]",
     # JavaScript, Kibana, browsers in several languages
     "Thu Oct 01 2026 08:12:08 GMT+0200 (Mitteleuropäische Sommerzeit)",
     "Thu Oct 01 2026 11:42:08 GMT+0530", "Oct 1, 2026 @ 06:12:08.000",
     "October 1st 2026, 06:12:08.000", "01.10.2026, 06:12:08", "2026-10-01, 06:12:08",
     "Oct 1, 2026, 6:12:08 AM", "October 1, 2026 at 8:12:08 AM UTC+2",
-    # weeks and days of a year
-    "2026-W40-4T06:12:08Z", "2026W404T061208Z", "2026-274T06:12:08", "2026274T061208Z",
     # Go, date, SQL Server, names of offsets
     "2026-10-01 08:12:08 +0200 CEST", "2026-10-01 06:12:08 +0000 UTC m=+0.01",
     "Thu Oct  1 08:12:08 AM CEST 2026", "2026-10-01 08:12:08.0000000 +02:00",
@@ -195,39 +191,10 @@ def test_agrees_with_pythons_parser_of_iso_8601(tmp_path):
         for k, moment in enumerate(moments(100))
         for form in forms
     ]
-    dates = ["%Y-%m-%d", "%Y%m%d", "%G-W%V-%u", "%GW%V%u"]
+    dates = ["%Y-%m-%d", "%Y%m%d"]
     texts += [moment.strftime(form) for moment in moments(50) for form in dates]
     times, _, _ = read(tmp_path / "log.csv", texts)
     assert times == tuple(since_1970(datetime.fromisoformat(text)) for text in texts)
-
-
-def moments_at(clock, zone):
-    """Moments at which a clock shows this time: none, one or two."""
-    both = {clock.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1)}
-    return [
-        each for each in both if each.astimezone(zone).replace(tzinfo=None) == clock
-    ]
-
-
-@pytest.mark.parametrize(
-    ("zone", "moment"),
-    [
-        ("Europe/Berlin", datetime(2026, 3, 29, 1, tzinfo=UTC)),  # put forward
-        ("Europe/Berlin", datetime(2025, 10, 26, 1, tzinfo=UTC)),  # put back
-        ("America/New_York", datetime(2025, 11, 2, 6, tzinfo=UTC)),
-        ("Australia/Lord_Howe", datetime(2026, 4, 4, 15, tzinfo=UTC)),  # half an hour
-    ],
-)
-def test_local_times_that_clocks_skip_or_repeat_are_refused(tmp_path, zone, moment):
-    middle = moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
-    clocks = [middle + timedelta(minutes=15) * k for k in range(-8, 9)]
-    times, reasons, _ = read(tmp_path / "log.csv", [f"{c} {zone}" for c in clocks])
-    found = [moments_at(clock, ZoneInfo(zone)) for clock in clocks]
-    expected = [since_1970(*each) if len(each) == 1 else None for each in found]
-    assert list(times) == expected
-    assert 2 <= expected.count(None) <= 4
-    skipped = "whose time cannot be read"
-    assert list(reasons) == [None if t is not None else skipped for t in expected]
 
 
 @pytest.mark.parametrize(
@@ -237,10 +204,13 @@ def test_local_times_that_clocks_skip_or_repeat_are_refused(tmp_path, zone, mome
         "yesterday", "true", "0x6abc", "1e999", "12:00", "-2026-01-01",
         "01/02/2026", "13/02/2026", "1/2/2026", "01/02/26", "01/02/2026 06:12:08",
         "01-02-2026", "32.01.2026",
-        "2026-13", "2026-W54-1", "2026-13-01", "2026-02-30", "2026-366", "2025-W53-1",
-        "2026-10-01T25:00:00Z",
+        "2026-13", "2026-13-01", "2026-02-30",
+        "2026-W40-4", "2026W404T061208Z", "2026-123", "2026123T061208Z",
+        "2026-123T06:12:08Z", "2026-10-01T25:00:00Z",
         "2026-10-01T06:12:08+2", "2026-10-01 (BC)", "2026-10-01T06:12:08Z2",
         "Thu, 32 Oct 2026 06:12:08 GMT", "Thu, 01 Oct 2026 IST",
+        # places without an offset
+        "2026-10-01T08:12:08[Europe/Berlin]", "2026-10-01 02:12:08 US/Eastern",
         # offsets are at most fourteen hours
         "2026-10-01T06:12:08+99:99", "2026-10-01T06:12:08+14:30",
         "20261001T061208-1500", "Thu, 01 Oct 2026 06:12:08 +9900",
@@ -324,9 +294,9 @@ BY_CRAWLER = [*range(0, 1200, 2), *range(1, 1200, 2)]  # each has pages of its o
 @pytest.mark.parametrize(
     ("hours", "rows", "told"),
     [
-        (lambda k: -72 * (500 <= k < 596), HALF_HOURS, "1 time, by up to 2.98 days, "),
-        (lambda k: -5 * (k >= 500), HALF_HOURS, "1 time, by up to 4.5 hours, first at "
-         "row 501: 9 "),
+        (lambda k: -72 * (500 <= k < 596), HALF_HOURS, "1 time, by 2.98 days at "),
+        (lambda k: -5 * (k >= 500), HALF_HOURS, "1 time, by 4.5 hours at row 501: "
+         "9 rows "),
         (lambda k: -72 * (k == 500), HALF_HOURS, ""),  # one row alone
         (lambda k: 0, HALF_HOURS, ""),
         (lambda k: -k, HALF_HOURS, ""),  # the newest row first
@@ -340,10 +310,3 @@ def test_a_clock_that_goes_back_is_told_of(tmp_path, hours, rows, told):
     _, messages = recorded(convert, log, tmp_path / "log.parquet")
     assert len(messages) == bool(told)
     assert all(f"is in order of time, but goes back {told}" in m for m in messages)
-
-
-def test_the_first_day_of_a_clock_that_was_not_set_is_told_of(tmp_path):
-    log = log_of(tmp_path / "log.csv", lambda k: -200_000 * (k < 40))
-    _, (message,) = recorded(convert, log, tmp_path / "log.parquet")
-    assert message.startswith("40 rows of the log: 8,340 days")
-    assert "before the rest" in message

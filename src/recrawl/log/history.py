@@ -1,14 +1,13 @@
 """What crawls have found: histories of pages, with the ages of changes.
 
 A crawl reveals one bit, and some crawls reveal more: when the page changed last.
-`History` holds this for many pages or runs at once, `CrawlLog` with the addresses of
-the pages.
+`History` holds this for many pages or runs at once.
 """
 
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from recrawl.errors import DistrustedAgeWarning
 from recrawl.log.tally import warn
 from recrawl.types import Array, Bits, Ints, Values
 
-__all__ = ["CrawlLog", "DistrustedAgeWarning", "History"]
+__all__ = ["DistrustedAgeWarning", "History"]
 
 
 # Relative difference up to which an age and an interval count as equal: rounding
@@ -156,21 +155,3 @@ def _trusted(history):
             DistrustedAgeWarning,
         )
     return np.where(wrong, np.nan, age)
-
-
-class CrawlLog(NamedTuple):
-    """What a crawler knows about its pages.
-
-    Parameters
-    ----------
-    url : ndarray of str, shape (n_pages,)
-    history : History, shape (n_pages,)
-        Intervals in days, and whether each crawl found a change.
-    importance : ndarray of float, shape (n_pages,)
-    host : ndarray of str, shape (n_pages,)
-    """
-
-    url: np.ndarray
-    history: History
-    importance: np.ndarray
-    host: np.ndarray

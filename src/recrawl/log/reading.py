@@ -24,7 +24,7 @@ from paperlib.errors import ArgumentError
 from recrawl.log.database import MEMORY, database, pattern, run, sql
 from recrawl.log.formats.inserting import insert
 from recrawl.log.formats.source import Source
-from recrawl.log.history import CrawlLog, History
+from recrawl.log.history import History
 from recrawl.log.output import check_pages, sound
 from recrawl.log.signals import attach
 from recrawl.log.state import expand, kept
@@ -53,7 +53,6 @@ __all__ = [
     "inputs",
     "not_read",
     "opened",
-    "read_crawl_log",
     "read_state",
 ]
 
@@ -557,22 +556,14 @@ def gathered(
 
 
 def _warn_of_steps_back(connection, files):
-    """Say where files in order of time go back, or begin too early, as of a clock."""
-    for n, step in connection.execute(sql("find_first_rows")).fetchall():
-        warn(
-            f"{counted(n, 'row')} of the log: {as_text(step / _DAY)} before the rest, "
-            "which is far shorter. If the clock of the crawler was wrong, rates are "
-            "too low; the rows are used as they are",
-            BadRowsWarning,
-        )
+    """Say where files in order of time go back, as of a clock that was set back."""
     found = connection.execute(sql("find_steps_back")).fetchall()
-    for number, row, step, n, n_late in found[:1]:
-        more = f" and in {len(found) - 1:,} more files" if found[1:] else ""
+    for number, row, step, n, n_late in found:
         warn(
             f"{files[number]} is in order of time, but goes back {counted(n, 'time')}, "
-            f"by up to {as_text(step / _DAY)}, first at row {row:,}{more}: "
-            f"{counted(n_late, 'row')} are earlier than rows before. The clock of the "
-            "crawler may have been set back; they are used as they are",
+            f"by {as_text(step / _DAY)} at row {row:,}: {counted(n_late, 'row')} from "
+            "there on are earlier than the row before. The clock of the crawler may "
+            "have been set back; they are used as they are",
             BadRowsWarning,
         )
 
@@ -746,49 +737,3 @@ def _check_bits(connection):
             "another column (--column changed=NAME), or leave it out if there are "
             "digests, ETags or dates to compare"
         )
-
-
-def read_crawl_log(path: PathLike, *, memory: str = MEMORY) -> CrawlLog:
-    """Read a crawl log into memory, for all estimators of a `History`.
-
-    `recrawl.estimate` needs no more memory for a longer log; this does.
-
-    Parameters
-    ----------
-    path : path
-        A log with the columns that `recrawl.estimate` documents.
-    memory : str, default "50%"
-        Memory that the database may use to sort.
-
-    Returns
-    -------
-    CrawlLog
-        Pages in random order; importance is 1 where the log has none.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError, OSError
-        As `recrawl.estimate`.
-
-    Warns
-    -----
-    BadRowsWarning
-        Rows were left out; failed fetches are only counted.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "log.csv")
-    ...     _ = path.write_text("url,time,changed\\na,2026-01-01,0\\na,2026-01-02,1\\n")
-    ...     log = read_crawl_log(path)
-    >>> log.history.interval, log.history.changed
-    (array([1.]), array([ True]))
-    """
-    with opened(path, memory=memory) as log:
-        batch = log.sample(log.n_pages)
-    url, importance, host = (
-        batch.page[name].to_numpy() for name in ("url", "importance", "host")
-    )
-    return CrawlLog(url, batch.history, importance, host)

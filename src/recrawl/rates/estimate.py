@@ -177,7 +177,7 @@ def estimate(
         Signals of changes (pings of IndexNow or WebSub, dates in sitemaps,
         entries of feeds): a CSV or Parquet file with the columns url and time.
         Then there are columns recall, precision, false_rate (1/day) and
-        signals_from ("page", "host" or "all": whose estimates they are, see
+        signals_from ("page" or "all": whose estimates they are, see
         `recrawl.rates.quality`; "none" of pages without a signal), which
         `Scheduler.from_rates` uses.
     force : bool, default False
@@ -381,8 +381,8 @@ def _dispersion(sample, history, chosen):
 
 
 def _signalled(batch):
-    """Crawls of pages, signals in the intervals between them, and hosts."""
-    return batch.bits, batch.n_signals[batch.crawled], batch.page["host"]
+    """Crawls of pages, and signals in the intervals between them."""
+    return batch.bits, batch.n_signals[batch.crawled]
 
 
 def _counted(rows):

@@ -87,10 +87,7 @@ def insert(
                 _insert(connection, number, whole, format, source)
                 return
             given = connection, number, file, source.columns, tally, rows
-            try:
-                tables.insert(*given, whole, format.name)
-            except duckdb.ConversionException:  # of a time in a Parquet file
-                tables.insert(*given, tables.times_as_numbers(whole, scratch))
+            tables.insert(*given, whole, format.name)
     except (duckdb.Error, pa.ArrowException, OSError) as error:
         if isinstance(error, duckdb.OutOfMemoryException) or "No space" in str(error):
             raise

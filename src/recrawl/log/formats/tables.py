@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from recrawl.log.database import assign, quoted, run, sql
@@ -28,7 +27,6 @@ from recrawl.log.formats.base import Format, beginning, read_from, unpacked
 from recrawl.log.formats.checking import SHOWN, Quotes, Utf8
 from recrawl.log.formats.pieces import first_object
 from recrawl.log.tally import FAILED, Tally, warn
-from recrawl.types import PathLike
 
 __all__ = [
     "FORMATS",
@@ -40,7 +38,6 @@ __all__ = [
     "header",
     "insert",
     "selected",
-    "times_as_numbers",
 ]
 
 REQUIRED = ("url", "time")
@@ -437,44 +434,6 @@ def _json(connection, file, theirs):
     values = "try(json_extract_string(line, getvariable('pointers')))"
     objects = f"select n as row, line as given, {values} as f from {_LINES}"
     return columns, "row", f"({objects}) where f is not null"
-
-
-def times_as_numbers(file: Path, folder: PathLike) -> Path:
-    """Copy a Parquet file with numbers since 1970 in place of its times.
-
-    DuckDB brings times in milliseconds to microseconds before a query can tell that
-    one of them is too large, and then refuses the file.
-
-    Parameters
-    ----------
-    file : pathlib.Path
-        The file.
-    folder : path
-        For the copy.
-
-    Returns
-    -------
-    pathlib.Path
-        The copy.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder, "log.parquet")
-    ...     pq.write_table(pa.table({"t": pa.array([2**62], pa.timestamp("ms"))}), file)
-    ...     pq.read_table(times_as_numbers(file, folder))["t"].to_pylist()
-    [4611686018427387904]
-    """
-    given, copy = pq.ParquetFile(file), Path(folder, f"copy-{file.name}")
-    schema = pa.schema(
-        (each.name, pa.int64() if pa.types.is_timestamp(each.type) else each.type)
-        for each in given.schema_arrow
-    )
-    with pq.ParquetWriter(copy, schema) as writer:
-        for batch in given.iter_batches():
-            writer.write_batch(batch.cast(schema))
-    return copy
 
 
 def _insert_text(connection, number, file, theirs, whole, tally):

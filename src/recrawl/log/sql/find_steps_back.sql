@@ -1,6 +1,6 @@
 -- Files that are written in order of time, but go back in time by more than ten
--- minutes at a few places: the first place, the longest step, how many places and how
--- many rows behind them that are earlier than the row before the place.
+-- minutes at a few places: the place of the longest step, how long it is, how many
+-- places there are, and how many rows behind it are earlier than the row before it.
 -- A file that is sorted by page, or holds the rows of one crawler after those of
 -- another, goes back to pages that it did not have before, and is left alone.
 
@@ -26,36 +26,24 @@ in_order as (
     from timed
 ),
 
-places as (
+steps as (
     select
         file,
         count(*) filter (t < since - 600000000) as n,
-        unnest(
-            min({row: row, since: since, back: since - t}, 100)
-                filter (t < since - 600000000),
-            recursive := true
-        )
+        unnest(max({back: since - t, since: since, place: row}), recursive := true)
     from in_order
     where follows
     group by file
-    having n <= 100 and count(*) filter (t > since) > 10 * n
-),
-
-affected as (
-    select file, row, t, min(row) over (partition by file, url) as first_row
-    from timed
-    semi join places using (file)
+    having n between 1 and 100 and count(*) filter (t > since) > 10 * n
 )
 
-select
-    affected.file,
-    min(places.row),
-    max(back),
-    n,
-    count(*) as n_late
-from affected
-asof join places on affected.file = places.file and affected.row >= places.row
-where affected.t < since - 600000000
+select file, place, back, n, count(*) as n_late
+from (
+    select *, min(row) over (partition by file, url) as first_row
+    from timed
+    join steps using (file)
+)
+where row >= place and t < since - 600000000
 group by all
-having n_late >= 5 * n and 2 * count(*) filter (first_row < places.row) >= n_late
+having n_late >= 5 and 2 * count(*) filter (first_row < place) >= n_late
 order by all

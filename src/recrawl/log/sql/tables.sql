@@ -232,21 +232,15 @@ create macro tidied(text) as
         '\2 \1 \4 \3'
     );
 
--- The day of a date: in words, in numbers, of the week or the day of a year. Two
--- digits of a year are tried before four. Days come first where dots part them; with
--- slashes nothing tells day from month. DuckDB counts weeks and days that a year does
--- not have on into the next one.
+-- The day of a date, in words or in numbers. Two digits of a year are tried before
+-- four. Days come first where dots part them; with slashes nothing tells day from
+-- month.
 create macro day_of(date) as
     case
-        when regexp_matches(date, '[A-VX-Za-z]') then try_strptime(
+        when regexp_matches(date, '[A-Za-z]') then try_strptime(
             regexp_replace(date, '[a-z]*[-/. ]+((?i:sep)|[A-Za-z]+)[A-Za-z]*[-/. ]+', ' \1 '),
             ['%d %b %y', '%d %b %Y', '%d %B %y', '%d %B %Y']
         )
-        when regexp_matches(date, 'W|^\d{4}-?\d{3}$') then list_filter(
-            [try_strptime(replace(date, '-', ''), ['%GW%V%u', '%Y%j'])],
-            lambda day: replace(date, '-', '')
-                in (strftime(day, '%GW%V%u'), strftime(day, '%Y%j'))
-        )[1]
         else try_strptime(
             translate(date, './', '--'), ['%Y-%m-%d', '%Y%m%d', '%d-%m-%Y', '%Y-%m']
         )
@@ -254,7 +248,8 @@ create macro day_of(date) as
 
 -- How long a zone is before UTC: an offset, perhaps behind UTC or GMT and before a
 -- name, or one of the names that mean one offset each, those of RFC 822 and of central
--- Europe. Others, such as BST or IST, stand for several. A null if not known.
+-- Europe. Others, such as BST or IST, stand for several, and so do places without an
+-- offset, such as Europe/Berlin. A null if not known.
 create macro offset_of(zone) as
     list_transform(
         [regexp_extract(
@@ -276,31 +271,13 @@ create macro offset_of(zone) as
         end
     )[1];
 
--- The name of a place whose clocks show a time, such as [Europe/Berlin]; or empty.
-create macro place_of(zone) as
-    regexp_extract(zone, '^(?: |\[!?)([A-Za-z]+(?:/[A-Za-z0-9_+-]+)+)(?:\].*)?$', 1);
-
--- All moments at which the clocks of a place show a time: none where they are put
--- forward over it, two where they are put back, by an hour or half an hour.
-create macro moments_at(clock, place) as
-    list_filter(
-        list_transform(
-            [-60, -30, 0, 30, 60],
-            lambda minutes: try_cast(concat(clock, ' ', place) as timestamptz)
-                + minutes * interval 1 minute
-        ),
-        lambda moment: case when moment is not null
-            then timezone(place, moment) = clock
-        end
-    );
-
 -- What a text says in any other form: the time on a clock, and the zone behind it.
 create macro clock_of(text) as
     list_transform(
         [regexp_extract(
             tidied(text),
             '^(\d\d?[a-z]{0,2}[-/. ]+[A-Za-z]{3,9}[-/. ]+(?:\d{4}|\d\d)\b'
-            '|\d{4}[\dW./-]*\d|\d\d?\.\d\d?\.\d{4})'
+            '|\d{8}|\d{4}(?:[-/.]\d\d?){1,2}|\d\d?\.\d\d?\.\d{4})'
             '(?:(?:[Tt:]| +)(\d\d?)(?::?(\d\d)(?::?(\d\d)([.,]\d+)?)?)?'
             '(?: ?([AaPp])\.?[Mm]\b\.?)?(.*))? *$',
             ['date', 'hour', 'minute', 'second', 'fraction', 'half', 'zone']
@@ -326,19 +303,13 @@ create macro clock_of(text) as
 create macro parse_other(text) as
     list_transform(
         [clock_of(text)],
-        lambda found: case
-            when place_of(found.zone) = '' then list_transform(
-                [offset_of(found.zone)],
-                lambda ahead: case
-                    when ahead between interval '-14 hours' and interval '14 hours'
-                        then epoch_us(found.clock - ahead)
-                end
-            )[1]
-            else list_transform(
-                [moments_at(found.clock, place_of(found.zone))],
-                lambda moments: case when len(moments) = 1 then epoch_us(moments[1]) end
-            )[1]
-        end
+        lambda found: list_transform(
+            [offset_of(found.zone)],
+            lambda ahead: case
+                when ahead between interval '-14 hours' and interval '14 hours'
+                    then epoch_us(found.clock - ahead)
+            end
+        )[1]
     )[1];
 
 -- A time given as text, in microseconds since 1970. Each reading is tried where
