@@ -16,7 +16,7 @@ import tokenize
 from pathlib import Path
 
 SOURCES = Path(__file__).parents[1] / "src"
-MOST_TOKENS = {"paperlib": 18_500, "paperfigs": 12_000, "recrawl": 71_000}
+MOST_TOKENS = {"paperlib": 18_500, "paperfigs": 12_000, "recrawl": 64_000}
 # Conditional expressions, and assignments of three or more names at once, per 1,000
 # lines. Libraries that are easy to read have 4 to 10 and 0 to 4.
 MOST_CONDITIONALS = {"paperlib": 12, "paperfigs": 12}

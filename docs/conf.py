@@ -3,11 +3,11 @@
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).parent
-sys.path += [str(HERE.parent), str(HERE / "_ext")]  # tests.plain; our extensions
-
 sys.path.insert(0, str(Path(__file__).with_name("article")))
 import build
+
+HERE = Path(__file__).parent
+sys.path += [str(HERE.parent), str(HERE / "_ext")]  # tests.plain; our extensions
 
 project = html_title = "paperlib"
 copyright = "The paperlib developers. Code: MIT licence; text and figures: CC BY 4.0"

@@ -162,10 +162,10 @@ def _rows(connection, query, parameters):
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
-def _tried(why_not, name, function, *arguments, **options):
+def _tried(why_not, name, function, *arguments):
     """Result of a function, or None, and why under a name."""
     try:
-        return function(*arguments, **options)
+        return function(*arguments)
     except ValueError as error:
         why_not[name] = f"No {name}: {error}."
         return None

@@ -370,7 +370,7 @@ def test_bad_lists_of_pages(run, tmp_path, text, rule):
     path.write_text("https://a/\n")
     with pytest.raises(ValueError, match="pages must be None unless `recrawl estimate"):
         run(pages(), 25.0, pages=path)
-    with pytest.raises(FileNotFoundError, match="no such file: nix"):
+    with pytest.raises(FileNotFoundError, match="nix"):
         run(pages(), 25.0, pages="nix", metadata=ESTIMATES)
 
 

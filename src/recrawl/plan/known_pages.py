@@ -68,8 +68,6 @@ def read_urls(path: PathLike) -> tuple[list[str], int]:
                     )
                 urls[line] = None
                 n_lines += 1
-    except FileNotFoundError:
-        raise FileNotFoundError(f"no such file: {path}") from None
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} must be a text in UTF-8: {error}") from None
     if not urls:
