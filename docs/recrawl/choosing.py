@@ -54,7 +54,7 @@ class ByPlan:
     """Pages of a schedule by rank: the longest wait, in units of its interval, is next.
 
     No slot stays unused, as it would if pages were fetched on their dates only. The
-    file has one object a line, as `recrawl schedule --to jsonl` writes it: url, due
+    file has one object a line, as `recrawl export --to jsonl` writes it: url, due
     and interval_s, of which the last two may be missing. A new file takes the place
     of the old one as soon as it is there.
     """

@@ -4,7 +4,7 @@
         -a log=fetched.jsonl -o fetched.jsonl
     recrawl estimate fetched.jsonl -o rates.parquet
 
-It needs choosing.py beside it. `recrawl schedule --to jsonl` writes `plan.jsonl`.
+It needs choosing.py beside it. `recrawl export --to jsonl` writes `plan.jsonl`.
 The spider goes on until it is stopped: in each slot the page of the longest wait, in
 units of its interval, is next. It takes a new plan.jsonl when that appears, and leaves
 a host alone that answers 503 or 429, for as long as Retry-After says. `-a rates=` in

@@ -14,7 +14,7 @@ import paperlib
 from paperfigs import build, project, report
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCS = sorted((ROOT / "docs").glob("*.md"))
+DOCS = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("docs/recrawl/*.md")])
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
@@ -131,6 +131,7 @@ def _headings(page):
         "data/README.md",
         "src/paperlib/README.md",
         "src/paperfigs/README.md",
+        "src/recrawl/README.md",
         "figures/README.md",
         "figures/CLAIMS.md",
         "figures/SETTINGS.md",
