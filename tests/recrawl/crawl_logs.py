@@ -3,8 +3,10 @@
 import csv
 import gzip
 import io
+import itertools
 import warnings
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -51,3 +53,27 @@ def all_pages(path):
     """All pages of a log, as one batch."""
     with opened(path) as log:
         return log.sample(log.n_pages)
+
+
+def read(path, **options):
+    """Read a log; its pages by URL, their columns, the counts, and the warnings.
+
+    A page is a list of (days from `START` to the crawl, interval, changed, age).
+    """
+    (crawls, columns, counts), messages = recorded(_read, path, **options)
+    return crawls, columns, counts, messages
+
+
+def _read(path, **options):
+    crawls, columns = {}, {}
+    with opened(path, **options) as log:
+        for batch in log.batches():
+            history, days = batch.history, (batch.time / 1e6 - START) / 86_400
+            age = [None if np.isnan(a) else round(a, 9) for a in history.all_ages]
+            parts = days.tolist(), history.interval.tolist(), history.changed.tolist()
+            rows = list(zip(*parts, age, strict=True))
+            ends = itertools.pairwise(history.offsets)
+            for page, (start, end) in zip(batch.page.to_pylist(), ends, strict=True):
+                crawls[page["url"]], columns[page["url"]] = rows[start:end], page
+        assert log.n_pages == len(crawls)
+    return crawls, columns, dict(log.tally.counts)

@@ -370,35 +370,6 @@ def test_a_schedule_is_the_hedged_optimal_allocation(rates, tmp_path):
     assert (np.diff(worth) > 0).all()
 
 
-@pytest.mark.parametrize(
-    ("columns", "rule"),
-    [
-        ({"url": ["a"]}, "/rates without change_rate: run `recrawl estimate LOG"),
-        (
-            {"url": pa.array([], "string"), "change_rate": pa.array([], "double")},
-            "rates must hold at least one page",
-        ),
-        (
-            {"url": ["a"], "change_rate": [1.0], "gone": [True]},
-            "rates must hold a page with importance that is not gone, got none of 1",
-        ),
-        (
-            {"url": ["a", "b"], "change_rate": [1.0, None]},
-            "change_rate must be non-negative and finite, got nan at index (1,)",
-        ),
-        (
-            {"url": ["a"], "change_rate": [-1.0]},
-            "change_rate must be non-negative and finite, got -1.0 at index (0,)",
-        ),
-    ],
-)
-def test_bad_rates(tmp_path, columns, rule):
-    rates = parquet(tmp_path / "rates", **columns)
-    with pytest.raises(ValueError, match=re.escape(rule)):
-        schedule(rates, tmp_path / "plan", 1.0)
-    assert not (tmp_path / "plan").exists()
-
-
 # ---------------------------------------------------------------- backtest
 
 

@@ -1,26 +1,28 @@
 """Readers of WARC, changedetection.io, sitemaps, feeds, git and JSON Lines."""
 
+import hashlib
 import json
 import shutil
 import subprocess
 import sys
+from base64 import b32encode
 from datetime import UTC, datetime
+from io import BytesIO
 from itertools import product
 from pathlib import Path
 
-import numpy as np
 import pytest
+from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
 from recrawl.log.database import database, sql
 from recrawl.log.formats import recognise
 from recrawl.log.formats.records import LOST, batches
 from recrawl.log.formats.source import Source
-from tests.recrawl import one_crawl
 from tests.recrawl.crawl_logs import all_pages, recorded, write
-from tests.recrawl.one_crawl import BEGIN, Crawl, sha1
 
 SAMPLES = Path(__file__).parent / "formats"
+BEGIN = 1_767_225_600  # 2026-01-01, seconds since 1970
 AS_OF = datetime(2026, 10, 4, tzinfo=UTC)
 URL = "https://www.example.org/"
 # warcio does not close the temporary files in which it keeps bodies
@@ -53,15 +55,6 @@ def pages(log):
     interval, changed, offsets = log.history.ragged()
     ends = zip(log.page["url"].to_pylist(), offsets[:-1], offsets[1:], strict=True)
     return {url: (interval[a:b], changed[a:b]) for url, a, b in ends}
-
-
-def totals(log):
-    """Known changes, and the time in which no other hides, of each page."""
-    interval, changed, offsets, n_known = log.history.likelihood_terms()
-    terms = np.column_stack([n_known, np.where(changed, 0.0, interval)])
-    pages = np.split(terms, offsets[1:-1])
-    found = zip(log.page["url"].to_pylist(), pages, strict=True)
-    return {url: tuple(page.sum(axis=0)) for url, page in found}
 
 
 def json_lines(*rows):
@@ -190,7 +183,7 @@ def test_a_deletion_ends_a_window_of_git_and_a_last_commit_can_be_the_end(tmp_pa
     lines = [("A", 6), ("D", 4), ("M", 3), ("A", 1)]
     text = "".join(f"@{BEGIN + t}\n\n{kind}\ta\n" for kind, t in lines)
     path = write(tmp_path / "git.txt", text)
-    found = rows(path, one_crawl.utc(BEGIN + 5))  # before the last commit
+    found = rows(path, datetime.fromtimestamp(BEGIN + 5, UTC))  # before the last commit
     spans = [
         tuple(row[k].timestamp() - BEGIN for k in ("start", "stop", "time") if k in row)
         for row in found
@@ -289,6 +282,38 @@ def write_bytes(path, data):
     return path
 
 
+def sha1(body):
+    """The digest of a payload, as WARC files have it."""
+    return f"sha1:{b32encode(hashlib.sha1(body).digest()).decode()}"
+
+
+def add_record(writer, kind, url, date, body=b"", profile="", **http):
+    """Write one record; `http` has status and headers, or status None for none.
+
+    A revisit has the digest of the body, and no body.
+    """
+    status = http.pop("status", "200 OK")
+    headers = {"WARC-Date": date}
+    if profile:
+        headers["WARC-Profile"] = f"http://netpreserve.org/warc/1.1/revisit/{profile}"
+    if kind == "revisit":
+        headers["WARC-Payload-Digest"] = sha1(body)
+        body = b""
+    answer = None
+    if status is not None:
+        fields = [(name.replace("_", "-"), value) for name, value in http.items()]
+        answer = StatusAndHeaders(status, fields, protocol="HTTP/1.1")
+    record = writer.create_warc_record(
+        url,
+        kind,
+        payload=BytesIO(body),
+        http_headers=answer,
+        warc_headers_dict=headers,
+        warc_content_type="application/http" if answer else "text/dns",
+    )
+    writer.write_record(record)
+
+
 def warc(path, **options):
     """A WARC file with each kind of record, written by warcio."""
     first, same = "01T06:12:08Z", {"profile": "identical-payload-digest"}
@@ -309,7 +334,7 @@ def warc(path, **options):
         writer = WARCWriter(file, gzip=path.suffix == ".gz", **options)
         writer.write_record(writer.create_warcinfo_record("a.warc", {"software": "x"}))
         for kind, url, moment, body, more in records:
-            one_crawl.add_record(writer, kind, url, f"2026-10-{moment}", body, **more)
+            add_record(writer, kind, url, f"2026-10-{moment}", body, **more)
     return path
 
 
@@ -365,19 +390,3 @@ def test_a_warc_file_gzipped_as_a_whole(tmp_path):
     plain = warc(tmp_path / "a.warc")
     whole = write(tmp_path / "b.warc.gz", plain.read_bytes())
     assert rows(whole) == rows(plain)
-
-
-@pytest.mark.parametrize("name", ["git.txt", "cdio"])
-def test_formats_that_store_changes_give_their_number_and_the_time(name, tmp_path):
-    """What a format stores of a simulated crawl gives its rates back."""
-    path, crawl = tmp_path / name, Crawl(np.geomspace(0.02, 2.0, 12), n_days=40)
-    if name == "cdio":
-        one_crawl.write_changedetection(path, crawl)
-    else:
-        one_crawl.write_git(path, crawl)
-    source = Source(path, as_of=one_crawl.utc(crawl.end))
-    found = totals(all_pages(source))
-    for page, url in enumerate(crawl.url):
-        n, quiet = found[url]
-        assert n == len(crawl.found(page))
-        assert quiet == pytest.approx(crawl.n_days, abs=1e-9)

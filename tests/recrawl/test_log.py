@@ -17,7 +17,8 @@ import pytest
 
 from recrawl import BadRowsWarning
 from recrawl.log import reading
-from tests.recrawl.crawl_logs import START, parquet, recorded, table, write
+from tests.recrawl import crawl_logs
+from tests.recrawl.crawl_logs import START, parquet, table, write
 from tests.recrawl.thinned import every
 
 DAY = 86_400
@@ -32,26 +33,9 @@ URLS = [
 
 
 def read(path, **options):
-    """Read a log; its pages by URL, their columns, the counts, and the warnings.
-
-    A page is a list of (days from `START` to the crawl, interval, changed).
-    """
-    (crawls, columns, counts), messages = recorded(_read, path, **options)
-    return crawls, columns, counts, messages
-
-
-def _read(path, **options):
-    crawls, columns = {}, {}
-    with reading.opened(path, **options) as log:
-        for batch in log.batches():
-            history, days = batch.history, (batch.time / 1e6 - START) / DAY
-            parts = days, history.interval, history.changed
-            rows = list(zip(*(part.tolist() for part in parts), strict=True))
-            ends = itertools.pairwise(history.offsets)
-            for page, (start, end) in zip(batch.page.to_pylist(), ends, strict=True):
-                crawls[page["url"]], columns[page["url"]] = rows[start:end], page
-        assert log.n_pages == len(crawls)
-    return crawls, columns, dict(log.tally.counts)
+    """What `crawl_logs.read` gives, without the ages."""
+    crawls, *others = crawl_logs.read(path, **options)
+    return {url: [row[:3] for row in page] for url, page in crawls.items()}, *others
 
 
 def clean(path, **options):

@@ -10,7 +10,7 @@ import pytest
 from recrawl import convert, estimate
 from recrawl.log import formats, reading
 from recrawl.log.tally import UNSIGNED
-from tests.recrawl.crawl_logs import START, parquet, recorded, table, write
+from tests.recrawl.crawl_logs import START, parquet, read, recorded, table, write
 from tests.recrawl.thinned import every
 
 DAY = 86_400
@@ -21,28 +21,6 @@ def fetch(day, digest="", *, url="a", status=200, etag="", modified=None):
     """One row of a log of fetches; `modified` is a day too."""
     modified = "" if modified is None else START + modified * DAY
     return url, START + day * DAY, status, digest, etag, modified
-
-
-def read(path, **options):
-    """Pages by URL as lists of (day, interval, changed, age); the counts."""
-    (pages, counts), messages = recorded(_read, path, **options)
-    return pages, counts, messages
-
-
-def _read(path, **options):
-    pages = {}
-    with reading.opened(path, **options) as log:
-        for batch in log.batches():
-            history, offsets = batch.history, batch.history.offsets
-            days = (batch.time / 1e6 - START) / DAY
-            age = history.age
-            age = np.full(days.size, np.nan) if age is None else age
-            age = [None if np.isnan(each) else round(each, 9) for each in age]
-            columns = days.tolist(), history.interval.tolist(), history.changed.tolist()
-            rows = list(zip(*columns, age, strict=True))
-            for k, url in enumerate(batch.page["url"].to_pylist()):
-                pages[url] = rows[offsets[k] : offsets[k + 1]]
-    return pages, dict(log.tally.counts)
 
 
 def days(name, values):
@@ -82,7 +60,7 @@ def test_bits_of_fetches(tmp_path, rows, known, changed):
         write(tmp_path / "log.csv", table(rows, COLUMNS)),
         parquet(tmp_path / "log.parquet", **columns),
     ):
-        pages, counts, _ = read(path)
+        pages, _, counts, _ = read(path)
         assert [(day, bit) for day, _, bit, _ in pages["a"] if day > 0] == wanted
         assert counts.get(UNSIGNED, 0) == len(rows) - 1 - len(known)
 
@@ -91,7 +69,7 @@ def test_signals_that_prove_one_outcome_only_are_left_out(tmp_path):
     # 304 proves "unchanged", and nothing proves a change
     rows = [fetch(0), fetch(1, status=304), fetch(2), fetch(3, status=304)]
     rows += [fetch(day, "x", url="b") for day in (0, 1)]
-    pages, counts, _ = read(write(tmp_path / "log.csv", table(rows, COLUMNS)))
+    pages, _, counts, _ = read(write(tmp_path / "log.csv", table(rows, COLUMNS)))
     assert pages["a"] == []
     assert counts[UNSIGNED] == 4
 
@@ -100,7 +78,7 @@ def test_a_fetch_without_the_pages_signal_is_left_out_whole(tmp_path):
     """Its 304 goes with it; the interval is from the fetch before to that after."""
     rows = [fetch(0, "x"), fetch(1, "x"), fetch(2, etag='"e"')]
     rows += [fetch(3, status=304), fetch(4, "y"), fetch(5, "y")]
-    pages, _, _ = read(write(tmp_path / "log.csv", table(rows, COLUMNS)))
+    pages, *_ = read(write(tmp_path / "log.csv", table(rows, COLUMNS)))
     wanted = (1, 1, False, None), (4, 3, True, None), (5, 1, False, None)
     assert pages["a"] == [*wanted]
 
@@ -108,7 +86,7 @@ def test_a_fetch_without_the_pages_signal_is_left_out_whole(tmp_path):
 def test_ages_from_last_modified(tmp_path):
     dates = (0, -5), (2, -5), (4, 3.25), (5, 3.25)
     rows = [fetch(day, modified=modified) for day, modified in dates]
-    pages, _, _ = read(write(tmp_path / "log.csv", table(rows, COLUMNS)))
+    pages, *_ = read(write(tmp_path / "log.csv", table(rows, COLUMNS)))
     assert pages["a"] == [
         (0.0, 5.0, True, 5.0),  # nothing is known of before
         (2.0, 2.0, False, None),
@@ -122,7 +100,7 @@ def test_dates_that_are_no_time_of_a_change(tmp_path):
     # 1970, in the future, and the time of the fetch itself
     for modified in (-START / DAY, 9, 2 - 1 / DAY):
         rows = [fetch(0, "x"), fetch(2, "y", modified=modified)]
-        pages, _, _ = read(write(tmp_path / "log.csv", table(rows, COLUMNS)))
+        pages, *_ = read(write(tmp_path / "log.csv", table(rows, COLUMNS)))
         assert pages["a"] == [(2.0, 2.0, True, None)]
 
 
@@ -134,7 +112,7 @@ def test_dates_count_unless_most_of_them_are_made_up(tmp_path, made_up, n_crawls
         for day in range(4)
     ]
     rows += [fetch(day, "x", url="b") for day in (0, 1)]
-    pages, _, _ = read(write(tmp_path / "log.csv", table(rows, COLUMNS)))
+    pages, *_ = read(write(tmp_path / "log.csv", table(rows, COLUMNS)))
     assert sum(day > 0 for day, *_ in pages["a"]) == n_crawls
 
 
@@ -142,7 +120,7 @@ def test_dates_count_unless_most_of_them_are_made_up(tmp_path, made_up, n_crawls
 def test_a_last_modified_may_be_a_day_after_its_time(tmp_path, ahead, n_told):
     columns = ("url", "time", "changed", "last_modified")
     rows = [("a", START, 0, ""), ("a", START + DAY, 1, START + (1 + ahead) * DAY)]
-    pages, counts, _ = read(write(tmp_path / "log.csv", table(rows, columns)))
+    pages, _, counts, _ = read(write(tmp_path / "log.csv", table(rows, columns)))
     assert pages["a"] == [(1.0, 1.0, True, None)]
     reason = "whose last_modified is after its time by more than a day"
     assert counts.get(reason, 0) == n_told
