@@ -428,21 +428,6 @@ def test_backtest_against_a_direct_computation(rows, log):
     assert found.stderr["prior"] == 0
 
 
-@pytest.mark.slow
-def test_the_learnt_prior_wins_where_rates_are_drawn_from_one(tmp_path):
-    rng, n = np.random.default_rng(11), 2000
-    # the prior of two pseudo-observations of a day each
-    rate = rng.exponential(1.0, n) + rng.exponential(0.5, n)
-    rows = simulated(n, n_crawls=5, seed=12, rate=rate)
-    found = backtest(log_of(tmp_path / "log.parquet", rows))
-    assert list(found.log_loss) == ["prior", "one rate"]
-    gain = found.log_loss["one rate"] - found.log_loss["prior"]
-    assert gain > 3 * found.stderr["one rate"] > 0
-    mean, share, n = found.calibration["prior"].T
-    off = np.nansum(np.abs(share - mean) * n) / found.n_bits
-    assert off < 0.1, "a mode is no mean, but not far from it"
-
-
 @pytest.mark.parametrize(
     "crawls",
     [

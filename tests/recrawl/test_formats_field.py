@@ -627,12 +627,6 @@ def test_texts_of_parquet_without_the_mark_of_text(tmp_path):
     assert short(converted(path, tmp_path)) == [*bits]
 
 
-def test_rates_whose_urls_are_bytes_are_refused(tmp_path):
-    rates = parquet(tmp_path / "rates.parquet", url=[b"a"], change_rate=[1.0])
-    with pytest.raises(ValueError, match="bytes in the column 'url', not text"):
-        recrawl.schedule(rates, tmp_path / "plan.parquet", 1.0)
-
-
 NO_CAPTURES = '{"message": "No Captures found for: www.example.org/page"}\n'
 PAGES = (1, "text/html", "200", A), (3, "text/html", "200", B)
 ANSWERS = [
@@ -862,6 +856,7 @@ def test_a_watch_that_is_too_deep_loses_no_other(tmp_path):
     folder = datastore(tmp_path / "data", a=({}, HISTORY), b=(DAILY, HISTORY))
     put(folder / "a" / "watch.json", "[" * 200_000)
     assert short(converted(folder, tmp_path)) == CHECKS
+    assert counts(folder, tmp_path)["whose watch.json cannot be read"] == 1
 
 
 def test_two_watches_of_one_url_are_two_pages(tmp_path):

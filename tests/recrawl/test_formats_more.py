@@ -272,11 +272,6 @@ def test_a_watch_that_stopped_is_known_to_its_last_change(watch, state, tmp_path
     assert checks[-1]["changed"]
 
 
-def test_a_watch_that_cannot_be_read(watch, tmp_path):
-    watch.write_text("{")
-    assert rows(tmp_path / "cdio")[0]["reason"] == "whose watch.json cannot be read"
-
-
 def write_bytes(path, data):
     path.write_bytes(data)
     return path

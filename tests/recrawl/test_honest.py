@@ -1,7 +1,6 @@
 """Intervals that hold their rate, also where changes cluster; drift of the rates."""
 
 import itertools
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -247,31 +246,18 @@ def test_written_intervals_hold_the_rate_that_many_polls_would_give(tmp_path, dr
 # ------------------------------------------------- one "now", and what a rule does
 
 
-@pytest.fixture(scope="module")
-def month(tmp_path_factory):
-    """A log of a month, 120 pages that are crawled every few days."""
-    rng = np.random.default_rng(14)
-    n = 12
+def test_what_estimate_writes_of_a_month(tmp_path):
+    """Of 120 pages that are crawled every few days: freshness, period and drift."""
+    rng, n = np.random.default_rng(14), 12
     interval = rng.exponential(2.5, (120, n)) + 0.01
     rate = rng.lognormal(-1.5, 1, (120, 1))
     bits = rng.random(interval.shape) < -np.expm1(-rate * interval)
     history = History(interval.ravel(), bits.ravel(), np.arange(121) * n)
-    return log_of(tmp_path_factory.mktemp("month") / "log.parquet", history), history
-
-
-def test_estimate_writes_how_fresh_the_log_is(month, tmp_path):
-    log, history = month
-    estimate(log, tmp_path / "rates.parquet")
+    log = log_of(tmp_path / "log.parquet", history)
+    found = estimate(log, tmp_path / "rates.parquet")
     page = written(tmp_path / "rates.parquet")
     expected = crawled(history, page["change_rate"])
     assert_allclose(page["freshness_now"], expected, rtol=1e-9)
-
-
-def test_what_estimate_keeps_of_the_log(month, tmp_path):
-    log, history = month
-    found = estimate(log, tmp_path / "rates.parquet")
-    kept = json.loads(pq.read_metadata(tmp_path / "rates.parquet").metadata[b"recrawl"])
-    assert (kept["dispersion"], kept["drift"]) == (found.dispersion, found.drift)
     assert found.period == pytest.approx(history.total(history.interval).max() / 5)
     # some 280 bits in each part, of which a third changed
     assert_allclose(found.drift, 1.0, atol=4 / np.sqrt(90))

@@ -5,7 +5,6 @@ files and batches, bounded memory.
 """
 
 import itertools
-import re
 import subprocess
 import sys
 import warnings
@@ -220,25 +219,6 @@ def test_a_fetch_fails_unless_its_status_is_2xx_or_304(tmp_path):
     _, columns, _, _ = read(write(tmp_path / "log.csv", text))
     failed = {int(url) for url, page in columns.items() if page["n_failed"]}
     assert failed == {100, 199, 300, 301, 303, 305, 404, 500}
-
-
-@pytest.mark.parametrize(
-    ("text", "rule"),
-    [
-        ("uri,timestamp,changed\na,0,1\n", "a column 'url' and 'time' in its"),
-        ("a,0,1\nb,0,1\n", "in its first line, got a, 0, 1;"),
-        ("\n\n", "in its first line, got none;"),
-        ("url,time,changed,URL\n", "must have one column 'url', got several"),
-        ("", "must not be empty"),
-        (HEADER, "must hold at least one row that can be used, got none at all"),
-        (HEADER + "a,x,1\n", "can be used, got 1 whose time cannot be read"),
-    ],
-)
-def test_files_without_a_usable_row(tmp_path, text, rule):
-    path = write(tmp_path / "log.csv", text)
-    with pytest.raises(ValueError, match=re.escape(rule)) as error:
-        read(path)
-    assert str(path) in str(error.value)
 
 
 @pytest.mark.parametrize("memory", ["much", "1 parsec"])

@@ -120,6 +120,16 @@ def test_a_table_is_known_by_the_names_in_its_first_line(tmp_path, name, delimit
     ("name", "content", "rule"),
     [
         ("log", b"", "must not be empty"),
+        (
+            "log.csv",
+            b"uri,timestamp,changed\na,0,1\n",
+            "a column 'url' and 'time' in its",
+        ),
+        ("log.csv", b"a,0,1\nb,0,1\n", "in its first line, got a, 0, 1;"),
+        ("log.csv", b"\n\n", "in its first line, got none;"),
+        ("log.csv", b"url,time,changed,URL\n", "have one column 'url', got several"),
+        ("log.csv", HEADER.encode(), "row that can be used, got none at all"),
+        ("log.csv", f"{HEADER}a,x,1\n".encode(), "used, got 1 whose time cannot be r"),
         ("log.csv", HEADER.encode("utf-16"), "its text must be in UTF-8"),
         ("log.csv", "url,time,geändert\n".encode("cp1252"), "text must be in UTF-8"),
         ("log.csv", b'"url,time,changed\na,2026-01-01,0\n', "must have a column"),
@@ -138,7 +148,8 @@ def test_a_table_is_known_by_the_names_in_its_first_line(tmp_path, name, delimit
 def test_what_is_no_log_is_refused(tmp_path, name, content, rule):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=rule) as refused:
-        recrawl.convert(tmp_path / name, tmp_path / "out.csv")
+        recorded(recrawl.convert, tmp_path / name, tmp_path / "out.csv")
+    assert str(tmp_path / name) in str(refused.value)
     assert "scratch" not in str(refused.value)
 
 
@@ -176,13 +187,6 @@ def test_the_line_of_excel_before_the_names_is_passed_over(tmp_path, line, end, 
     log = all_pages(tmp_path / name)
     assert log.history.interval.tolist() == [2.0]
     assert log.history.changed.tolist() == [True]
-
-
-def test_json_lines_by_the_name_of_their_format(tmp_path):
-    text = 'oops\n{"url": "a", "time": "2026-08-01", "changed": 0}\n'
-    source = Source(write(tmp_path / "log.out", text), format="jsonl")
-    (_, counts), _ = recorded(recrawl.convert, source, tmp_path / "rows.csv")
-    assert dict(counts) == {"rows": 1, "that are no JSON": 1}
 
 
 def test_a_pipe_and_a_name_that_is_no_utf8_are_refused_by_name(tmp_path):

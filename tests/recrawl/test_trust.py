@@ -154,6 +154,7 @@ def said(capsys, *command, status=2):
         ("change_rate", [1.0, None], "non-negative and finite, got nan at index (1,)"),
         ("change_rate", [1.0, -1.0], "non-negative and finite, got -1.0 at index (1,)"),
         ("gone", [True, True], "page with importance that is not gone, got none of 2"),
+        ("url", [b"a", b"b"], "bytes in the column 'url', not text"),
         ("change_rate", [], "rates must hold at least one page"),
         ("change_rate", None, "rates.parquet without change_rate: run `recrawl estima"),
     ],
