@@ -326,10 +326,13 @@ def _estimate(log, output, **given):
         "were Poisson",
         _drifted(found.drift),
     )
+    state = given["state"]
     if found.known:
         known, n_pages = found.known
         pages = units.counted(n_pages, "page")
         _print(f"{known:,} of {pages} of this log were in the state")
+    elif state:
+        _print(f"{state} is new: it begins with this log")
     statuses = {f"of {status}": n for status, n in found.failed.items()}
     counted = {"failed fetches by status": statuses, "pages": found.kinds}
     for what, counts in counted.items():
