@@ -388,8 +388,9 @@ def _schedule(rates, output, bandwidth, **given):
     found = recrawl.schedule(rates, output, bandwidth, limits=limits, **given)
     _print(
         *_described(found, output, given),
-        "a crawler that waits for each date in `due` leaves some 5% of its fetches "
-        "unused; by (days since the crawl) x crawl_rate, the greatest next, none",
+        "A crawler that waits for each date in `due` leaves some 5% of its fetches "
+        "unused. None is unused if the page with the greatest (days since its last "
+        "crawl) x crawl_rate is always next.",
     )
     if output.suffix.lower() != ".csv":
         _print(_next("export", output, "--to CRAWLER -o FILE"))
