@@ -336,8 +336,8 @@ def _estimate(log, output, **given):
     statuses = {f"of {status}": n for status, n in found.failed.items()}
     counted = {"failed fetches by status": statuses, "pages": found.kinds}
     for what, counts in counted.items():
-        if counts:
-            _print(f"{what}: {', '.join(f'{n:,} {k}' for k, n in counts.items())}")
+        if some := [f"{n:,} {kind}" for kind, n in counts.items() if n]:
+            _print(f"{what}: {', '.join(some)}")
     if signals := found.signals:
         by = (f"{signals.get(s, 0):,} {s}" for s in ("page", "all", "none"))
         _print(
@@ -429,6 +429,7 @@ def _described(found, output, given):
         middle = each["promise"] and each["promise"][1]
         fresh = each["in turn"], each["scheduled"], middle
         rows.append([units.rounded(each["bandwidth"]), *map(_decimals, fresh)])
+    yield "expected freshness by bandwidth, with the errors of the rates (promised: and drift)"
     yield from _table(rows)
 
 
@@ -447,11 +448,15 @@ def _freshness(found):
         )
         return
     low, middle, high = map(_decimals, found.promise)
-    rows.append(("promised, with their errors and drift", "", "", middle))
+    turn = _decimals(found.promise_in_turn[1])
+    rows.append(("promised, with their errors and drift", "", turn, middle))
     yield from _table(rows)
     yield f"range of the promise: {low} to {high}"
     yield f"how sure: {found.held}"
-    yield "until the schedule has crawled each page once, copies are the log's"
+    yield (
+        "the promise is for the time when each page has been crawled by the schedule: "
+        "until then its copy is as old as the log left it"
+    )
 
 
 def _decimals(share):
