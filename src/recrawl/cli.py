@@ -429,7 +429,10 @@ def _described(found, output, given):
         middle = each["promise"] and each["promise"][1]
         fresh = each["in turn"], each["scheduled"], middle
         rows.append([units.rounded(each["bandwidth"]), *map(_decimals, fresh)])
-    yield "expected freshness by bandwidth, with the errors of the rates (promised: and drift)"
+    yield (
+        "expected freshness by bandwidth, with the errors of the rates, and under "
+        "`promised` with their drift too:"
+    )
     yield from _table(rows)
 
 

@@ -141,7 +141,7 @@ def test_schedule_prints_what_the_function_finds(rates, tmp_path, capsys):
         for each in plan.budgets
         for fresh in [(each["in turn"], each["scheduled"])]
     ]
-    assert lines[8].startswith("expected freshness by bandwidth, with the errors of the rates")
+    assert lines[8].startswith("expected freshness by bandwidth, with the errors")
     assert len({len(line) for line in lines[9:15]}) == 1, "columns"
     assert "some 5% of its fetches" in lines[15]
     assert lines[16:] == [f"next: recrawl export {path} --to CRAWLER -o FILE"]
