@@ -12,6 +12,7 @@ import scrapy_spider
 class LiveSpider(scrapy_spider.PlanSpider):
     """It begins when the file `go` names a time, and ends by a clock of its own."""
 
+    own = scrapy_spider.PlanSpider.own | {"folder", "begin", "end", "speed"}
     custom_settings = scrapy_spider.PlanSpider.custom_settings | {
         "CONCURRENT_REQUESTS_PER_DOMAIN": 16,
         "DOWNLOAD_DELAY": 0,

@@ -16,6 +16,21 @@ DAY = 86_400
 BUSY = 429, 503, -1  # -1: no answer
 FIRST_PAUSE, LONGEST_PAUSE = 60, DAY  # seconds, where a host names none
 TRIES = 100  # pages of hosts that pause, passed over in one slot
+LIMITS = {"host_limit", "min_interval", "max_interval"}  # of `from_rates`
+
+
+def chosen(plan=None, rates=None, **limits):
+    """`ByPlan` or `ByRates`, of what a command line gives, as texts."""
+    if unknown := limits.keys() - LIMITS:
+        known = ", ".join(["plan", "rates", *sorted(LIMITS)])
+        raise ValueError(f"no such option: {', '.join(unknown)}; there are {known}")
+    if (plan is None) == (rates is None):
+        raise ValueError("give plan=plan.jsonl or rates=rates.parquet, one of the two")
+    if rates:
+        return ByRates(rates, **{name: float(limits[name]) for name in limits})
+    if limits:
+        raise ValueError("limits go with rates: a plan has those of `recrawl schedule`")
+    return ByPlan(plan)
 
 
 class Hosts:

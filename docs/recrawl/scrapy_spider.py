@@ -9,9 +9,11 @@ The spider goes on until it is stopped: in each slot the page of the longest wai
 units of its interval, is next. It takes a new plan.jsonl when that appears, and leaves
 a host alone that answers 503 or 429, for as long as Retry-After says. `-a rates=` in
 place of `-a plan=` takes the rates.parquet of `recrawl estimate`, and goes on to learn
-from each fetch (recrawl must then be installed beside Scrapy). With `-a log=` it begins
-with the validators and digests of its own log. `-o` appends to that; `-O` would
-overwrite it. Tested with Scrapy 2.13 and newer.
+from each fetch (recrawl must then be installed beside Scrapy). It keeps the limits that
+`-a host_limit=` (crawls of each host a day), `-a min_interval=` and `-a max_interval=`
+(days, of each page) give. With `-a log=` it begins with the validators and digests of
+its own log. `-o` appends to that; `-O` would overwrite it. Tested with Scrapy 2.13 and
+newer.
 """
 
 import asyncio
@@ -25,7 +27,7 @@ from pathlib import Path
 import scrapy
 
 sys.path.insert(0, str(Path(__file__).parent))  # Scrapy loads the file by its path
-from choosing import DAY, ByPlan, ByRates
+from choosing import DAY, chosen
 
 
 class PlanSpider(scrapy.Spider):
@@ -39,14 +41,15 @@ class PlanSpider(scrapy.Spider):
         "RETRY_ENABLED": False,  # one line a fetch
         "FEED_EXPORT_ENCODING": "utf-8",
     }
-    plan = rates = log = None  # given by -a, as texts
-    per_day = 1000
+    own = {"log", "per_day"}  # noqa: RUF012, of -a; `chosen` takes the others
+    log, per_day = None, 1000
     now = staticmethod(time.time)
 
     def __init__(self, *args, **given):
         super().__init__(*args, **given)
         self.known = self.copies()
-        self.pages = ByPlan(self.plan) if self.plan else ByRates(self.rates)
+        others = {name: given[name] for name in given if name not in self.own}
+        self.pages = chosen(**others)
 
     def period(self):
         """Seconds between two slots."""

@@ -326,15 +326,18 @@ def _estimate(log, output, **given):
         "were Poisson",
         _drifted(found.drift),
     )
+    state = given["state"]
     if found.known:
         known, n_pages = found.known
         pages = units.counted(n_pages, "page")
         _print(f"{known:,} of {pages} of this log were in the state")
+    elif state:
+        _print(f"{state} is new: it begins with this log")
     statuses = {f"of {status}": n for status, n in found.failed.items()}
     counted = {"failed fetches by status": statuses, "pages": found.kinds}
     for what, counts in counted.items():
-        if counts:
-            _print(f"{what}: {', '.join(f'{n:,} {k}' for k, n in counts.items())}")
+        if some := [f"{n:,} {kind}" for kind, n in counts.items() if n]:
+            _print(f"{what}: {', '.join(some)}")
     if signals := found.signals:
         by = (f"{signals.get(s, 0):,} {s}" for s in ("page", "all", "none"))
         _print(
@@ -385,8 +388,9 @@ def _schedule(rates, output, bandwidth, **given):
     found = recrawl.schedule(rates, output, bandwidth, limits=limits, **given)
     _print(
         *_described(found, output, given),
-        "a crawler that waits for each date in `due` leaves some 5% of its fetches "
-        "unused; by (days since the crawl) x crawl_rate, the greatest next, none",
+        "A crawler that waits for each date in `due` leaves some 5% of its fetches "
+        "unused. None is unused if the page with the greatest (days since its last "
+        "crawl) x crawl_rate is always next.",
     )
     if output.suffix.lower() != ".csv":
         _print(_next("export", output, "--to CRAWLER -o FILE"))
@@ -425,6 +429,10 @@ def _described(found, output, given):
         middle = each["promise"] and each["promise"][1]
         fresh = each["in turn"], each["scheduled"], middle
         rows.append([units.rounded(each["bandwidth"]), *map(_decimals, fresh)])
+    yield (
+        "expected freshness by bandwidth, with the errors of the rates, and under "
+        "`promised` with their drift too:"
+    )
     yield from _table(rows)
 
 
@@ -443,11 +451,15 @@ def _freshness(found):
         )
         return
     low, middle, high = map(_decimals, found.promise)
-    rows.append(("promised, with their errors and drift", "", "", middle))
+    turn = _decimals(found.promise_in_turn[1])
+    rows.append(("promised, with their errors and drift", "", turn, middle))
     yield from _table(rows)
     yield f"range of the promise: {low} to {high}"
     yield f"how sure: {found.held}"
-    yield "until the schedule has crawled each page once, copies are the log's"
+    yield (
+        "the promise is for the time when each page has been crawled by the schedule: "
+        "until then its copy is as old as the log left it"
+    )
 
 
 def _decimals(share):

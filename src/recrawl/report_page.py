@@ -190,7 +190,7 @@ def _commands(source, bandwidth):
         words += ["--column", f"{ours}={theirs}"]
     if source.as_of is not None:
         words += ["--as-of", source.as_of.isoformat()]
-    rate = f"{bandwidth:.3g}" if bandwidth else "CRAWLS"
+    rate = units.rounded(bandwidth).replace(",", "") if bandwidth else "CRAWLS"
     return {
         "estimate": shlex.join([*words, "--", *map(str, source.path)]),
         "schedule": f"recrawl schedule rates.parquet --bandwidth {rate}/day "
@@ -209,6 +209,8 @@ def _rendered(**contents):
     environment.filters |= {
         "shown": units.shown,
         "rounded": units.rounded,
+        "counted": units.counted,
+        "grouped": "{:,}".format,
         "per_cent": lambda share: f"{100 * share:.3g}%",
         "interval": lambda rate: units.as_text(1 / rate) if rate else "(never)",
     }

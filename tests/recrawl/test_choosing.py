@@ -146,6 +146,28 @@ def test_rates_are_learnt_from_every_fetch_that_was_compared(rates):
     assert pages.choose(NOW) in found
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("", "give plan=plan.jsonl or rates=rates.parquet, one of the two"),
+        ("plan=p rates=r", "give plan=plan.jsonl or rates=rates.parquet, one of the"),
+        ("rates=r host=3", "no such option: host; there are plan, rates, host_limit"),
+        ("plan=p host_limit=3", "limits go with rates"),
+    ],
+)
+def test_options_that_do_not_fit(given, message):
+    with pytest.raises(ValueError, match=message):
+        choosing.chosen(**dict(each.split("=") for each in given.split()))
+
+
+def test_options_choose_what_is_next(plan, rates):
+    assert isinstance(choosing.chosen(plan), choosing.ByPlan)
+    pages = choosing.chosen(rates=rates, min_interval="1", max_interval="9")
+    urls = crawl(pages, NOW + HOUR * np.arange(1.0, 60.0))
+    fetched = [url for url in urls if url]
+    assert sorted(fetched) == sorted([*pages.urls, *pages.urls]), "in 59 hours"
+
+
 def test_rates_pass_over_hosts_that_pause(rates):
     pages = choosing.ByRates(rates)
 

@@ -105,7 +105,9 @@ def test_estimate_prints_what_the_file_holds(rates, tmp_path, capsys):
         f"intervals {found['dispersion'] ** 0.5:.2g} times as wide as if changes were",
         f"changed {', '.join(f'{each:.2g}' for each in found['drift'])} times",
         "\nfailed fetches by status: 247 of 503, 9 of 404\n",
-        *(f" {n} {kind}" for kind, n in found["kinds"].items() if n),
+        "\npages: "
+        + ", ".join(f"{n} {kind}" for kind, n in found["kinds"].items() if n)
+        + "\n",
         f"the log made {found['pace']:.3g} fetches a day, first and failed ones too",
     ):
         assert part in said
@@ -127,20 +129,22 @@ def test_schedule_prints_what_the_function_finds(rates, tmp_path, capsys):
     assert lines[0] == f"{path}: 100 crawls a day"
     low, middle, high = plan.promise
     assert cells(lines[1]) == ["expected freshness", "now", "in turn", "scheduled"]
+    promised = plan.promise_in_turn[1], middle
     assert [cells(line)[1:] for line in lines[2:4]] == [
-        [f"{each:.3f}" for each in row] for row in (plan.compared.values(), [middle])
+        [f"{each:.3f}" for each in row] for row in (plan.compared.values(), promised)
     ]
     assert lines[4] == f"range of the promise: {low:.3f} to {high:.3f}"
     assert lines[5] == f"how sure: {plan.held}"
     assert lines[7].startswith("9 pages without crawls, being gone")
-    assert [[float(cell) for cell in line.split()] for line in lines[9:14]] == [
+    assert [[float(cell) for cell in line.split()] for line in lines[10:15]] == [
         pytest.approx([each["bandwidth"], *fresh, each["promise"][1]], abs=5.1e-4)
         for each in plan.budgets
         for fresh in [(each["in turn"], each["scheduled"])]
     ]
-    assert len({len(line) for line in lines[8:14]}) == 1, "columns"
-    assert "some 5% of its fetches" in lines[14]
-    assert lines[15:] == [f"next: recrawl export {path} --to CRAWLER -o FILE"]
+    assert lines[8].startswith("expected freshness by bandwidth, with the errors")
+    assert len({len(line) for line in lines[9:15]}) == 1, "columns"
+    assert "some 5% of its fetches" in lines[15]
+    assert lines[16:] == [f"next: recrawl export {path} --to CRAWLER -o FILE"]
 
 
 def test_limits_and_their_prices(rates, tmp_path, capsys):

@@ -259,12 +259,14 @@ def test_a_promise_is_the_freshness_at_rates_that_drift(run):
     columns, drift = pages(), {"drift": [0.5, 2.0, 2.0]}
     found, plan = run(columns, 20.0, metadata=drift)
 
-    def at(factor):
-        fresh = freshness.interval(factor * columns["change_rate"], plan["crawl_rate"])
+    def at(factor, crawl_rate=plan["crawl_rate"]):
+        fresh = freshness.interval(factor * columns["change_rate"], crawl_rate)
         return np.average(fresh, weights=columns["importance"])
 
     expected = at(4.0) - 0.02, at(2 ** (1 / 3)), at(0.25) + 0.02
     assert found.promise == pytest.approx(expected, rel=1e-12)
+    turn = at(2 ** (1 / 3), 20.0 / N_PAGES)
+    assert found.promise_in_turn[1] == pytest.approx(turn, rel=1e-12)
     assert [each["bandwidth"] for each in found.budgets] == [5, 10, 20, 40, 80]
     for each in found.budgets:
         own, _ = run(columns, each["bandwidth"], metadata=drift)

@@ -17,7 +17,7 @@ from recrawl.rates.dispersion import Dispersion, dispersion
 from recrawl.rates.drift import drift, most_changes
 from recrawl.rates.freshness import crawled
 from recrawl.rates.likelihood import mle
-from tests.recrawl.crawl_logs import parquet
+from tests.recrawl.crawl_logs import START, parquet, table, write
 from tests.recrawl.made import observe
 
 DAY = 86_400.0
@@ -261,3 +261,15 @@ def test_what_estimate_writes_of_a_month(tmp_path):
     assert found.period == pytest.approx(history.total(history.interval).max() / 5)
     # some 280 bits in each part, of which a third changed
     assert_allclose(found.drift, 1.0, atol=4 / np.sqrt(90))
+
+
+def test_the_period_is_a_fifth_of_the_crawls_of_this_log(tmp_path):
+    """Without the time back to the first Last-Modified, or to the state."""
+    state, log = tmp_path / "state.parquet", tmp_path / "log.csv"
+    names = "url", "time", "changed", "last_modified"
+    for first, n in ((0, 10), (20, 5)):
+        days = range(first, first + n + 1)
+        rows = [("a", START + DAY * day, 0, START - 8e6) for day in days]
+        write(log, table(rows, names))
+        found = estimate(log, tmp_path / "rates.csv", state=state, force=True)
+        assert found.period == pytest.approx(n / 5)

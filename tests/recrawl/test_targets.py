@@ -125,6 +125,8 @@ def test_the_file_of_a_crawler(plan, to, text):
     found, said = written(plan, to)
     assert found == text
     assert said.startswith("3 pages; next:\n")
+    pace = "-a per_day=24.5 -a log=fetched.jsonl -o fetched.jsonl\n"  # 24, 0.5, 1/30
+    assert (pace in said) == (to == "jsonl")
     assert said.endswith(
         "\n1 page of crawl rate 0: left out, and the crawler keeps its interval"
     )

@@ -287,20 +287,19 @@ def test_a_file_in_which_a_url_stands_twice_is_refused(folder, capsys, name):
 def test_how_many_pages_the_state_knew(folder, capsys):
     first = [("http://h/x", START, 0), ("http://h/y", START, 0)]
     later = [(u, t + 99 * DAY, c) for u, t, c in ROWS[:3]]
-    logs = {"first": ROWS, "some": first + later, "other": [("http://z", START, 0)]}
-    for name, known in {
-        "first": "",
-        "some": "3 of 5 pages",
-        "other": "0 of 1 page",
-    }.items():
-        (folder / f"{name}.csv").write_text(table(logs[name]))
-        capsys.readouterr()
-        command = ["estimate", f"{name}.csv", *GIVEN, "--state", "state.parquet"]
-        assert cli.main(command) == 0
-        out, err = capsys.readouterr()
-        told = f"{known} of this log were in the state"
-        assert (told in out) == bool(known)
-        assert (told in err) == (name == "other")
+    for rows, told in (
+        (ROWS, "\nstate.parquet is new: it begins with this log\n"),
+        (first + later, "\n3 of 5 pages of this log were in the state\n"),
+    ):
+        (folder / "log.csv").write_text(table(rows))
+        assert cli.main([*ESTIMATE, "--state", "state.parquet"]) == 0
+        assert told in capsys.readouterr().out
+    (folder / "log.csv").write_text(table([("http://z", START, 0)]))
+    outputs = folder / "state.parquet", folder / "new.parquet"
+    before = [path.read_bytes() for path in outputs]
+    told = said(capsys, *ESTIMATE, "--state", "state.parquet")
+    assert "got state.parquet, which knows none of the 1 page of this log" in told
+    assert [path.read_bytes() for path in outputs] == before
 
 
 @pytest.mark.parametrize("name", every(3, ["rates", "state", "plan"]))

@@ -65,6 +65,8 @@ class Schedule:
         Low, middle and high freshness of the next fifth of the log's length, by what
         later parts of the log gave where earlier ones promised (`Problem.promise`);
         None if the rates have no `drift`.
+    promise_in_turn : tuple of float or None
+        The same of pages crawled in turn.
     prices : dict of float
         Of `Problem.prices`.
     budgets : list of dict
@@ -94,6 +96,7 @@ class Schedule:
     compared: dict
     freshness: float | None
     promise: tuple | None
+    promise_in_turn: tuple | None
     prices: dict
     budgets: list
     pages: dict
@@ -121,7 +124,8 @@ class Schedule:
         return (
             f"in logs with {n} crawls of a page {_HELD[n][0]} of such ranges held what "
             f"came true in a fifth of the log's length, and {_HELD[n][1]} in as much "
-            f"time as the log has; this log has {rounded(self.n_crawls)}"
+            f"time as the log has; this log has {rounded(self.n_crawls)} crawls "
+            "of a page"
         )
 
 
@@ -236,6 +240,7 @@ def schedule(
             compared=_compared(problem, now, {"in turn": turn, "scheduled": plan}),
             freshness=problem.mean(fresh),
             promise=problem.promise(plan, *drift),
+            promise_in_turn=problem.promise(turn, *drift),
             prices=problem.prices(bandwidth, plan),
             budgets=_budgets(problem, bandwidth, drift),
             pages=kinds,

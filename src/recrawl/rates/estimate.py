@@ -20,7 +20,6 @@ from recrawl.log.database import sql
 from recrawl.log.files import alone
 from recrawl.log.output import check_once, check_output, description, table
 from recrawl.log.state import compress
-from recrawl.log.tally import warn
 from recrawl.rates import freshness, host_prior, likelihood
 from recrawl.rates.diagnosis import Suspects, bulk_days
 from recrawl.rates.dispersion import Dispersion, measured
@@ -79,8 +78,9 @@ class Estimates:
         Factor by which pages change faster than their rates when no bulk day comes
         (`drift.usual_factor`): the middle of a promise.
     period : float
-        A fifth of the log's length, days: the upper limits of numbers of changes are
-        of a period as long as this; 0 if the log does not tell.
+        A fifth of the time from this log's first crawl to its last one, days: the
+        upper limits of numbers of changes are of a period as long as this; 0 if the
+        log does not tell.
     what : str
         The format that the files were taken for.
     pace : float
@@ -212,7 +212,8 @@ def estimate(
     ValueError
         A file of another kind, empty or without a required column; no row
         that can be used; a file at `state` that is no state; no scheduler at
-        `dask`, or workers of another version; a state that names a URL twice.
+        `dask`, or workers of another version; a state that names a URL twice, or
+        that knows no page of the log.
     OSError
         No space left; outputs are whole or as they were.
     RuntimeError
@@ -274,9 +275,8 @@ def estimate(
         table(output, force) as rates,
     ):
         known = _known(log, _existing(state))
-        sample = log.sample(host_prior.SAMPLE)
         suspects, counts = Suspects(log.connection), Counter()
-        model = _learn(sample, _existing(state))
+        model = _learn(log, _existing(state))
         function = functools.partial(_tables, model=model, with_state=state is not None)
         for found in log.map(function):
             # one table without a state, two with it
@@ -300,10 +300,11 @@ def _known(log, state):
     query = "select count(*) filter (in_state), count(*) from page where in_log"
     known, n_pages = log.connection.execute(query).fetchone()
     if not known:
-        warn(
-            f"0 of {counted(n_pages, 'page')} of this log were in the state {state}: "
-            "it may be that of another log",
-            UserWarning,
+        raise ArgumentError(
+            "state",
+            f"must be that of earlier logs of these pages, got {state}, which knows "
+            f"none of the {counted(n_pages, 'page')} of this log: use another file, "
+            "or remove it",
         )
     return known, n_pages
 
@@ -343,16 +344,17 @@ class _Model:
     bulk_days: list
 
 
-def _learn(sample, state):
+def _learn(log, state):
     """Learn the model from a sample of pages, and from a state if there is one."""
+    sample = log.sample(host_prior.SAMPLE)
     history, host = sample.all_crawls, sample.page["host"]
     chosen = host_prior.choose(history, bits=sample.all_bits, host=host)
     quality, period = None, 0.0
     if sample.n_signals is not None:
         quality = Quality(*_signalled(sample))
     if sample.time.size:
-        begin = sample.time / _DAY - sample.history.interval
-        period = (sample.time.max() / _DAY - begin.min()) / 5
+        # of its crawls: a first Last-Modified, or the state, is from before
+        period = (log.time_at(1.0) - log.time_at(0.0)) / _DAY / 5
     posterior = functools.partial(_rates, scales=chosen.scales)
     factors = drift(sample, posterior)
     days = bulk_days(sample, chosen.rate(history, host))

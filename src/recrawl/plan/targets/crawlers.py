@@ -25,7 +25,8 @@ class Crawler:
     Parameters
     ----------
     apply : str
-        The command that applies the file, with ``{file}`` in its place.
+        The command that applies the file, with ``{file}`` in its place, and
+        ``{per_day}`` for the crawls of its pages a day.
     unfit : str
         Regular expression of the URLs that the file cannot hold, beside those
         that are not of http or https; none by default.
@@ -55,9 +56,11 @@ class Crawler:
 
 CRAWLERS = {
     "jsonl": Crawler(
-        "scrapy runspider scrapy_spider.py -a plan={file} -o fetched.jsonl\n"
-        "a crawler that waits for each date in `due` leaves some 5% of its fetches "
-        "unused; by (days since the crawl) x rate, the greatest next, none"
+        "scrapy runspider scrapy_spider.py -a plan={file} -a per_day={per_day} "
+        "-a log=fetched.jsonl -o fetched.jsonl\n"
+        "A crawler that waits for each date in `due` leaves some 5% of its fetches "
+        "unused. None is unused if the page with the greatest (days since its last "
+        "crawl) x rate is always next."
     ),
     "nutch": Crawler(
         "mkdir SEEDDIR && cp {file} SEEDDIR && "

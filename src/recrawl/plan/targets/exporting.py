@@ -15,7 +15,7 @@ from recrawl.log.files import named, replacing
 from recrawl.log.output import check_output, check_pages, opened, sound
 from recrawl.plan.targets.crawlers import CRAWLERS, TARGETS
 from recrawl.types import PathLike
-from recrawl.units import counted, in_utc
+from recrawl.units import counted, in_utc, rounded
 
 __all__ = ["ExportWarning", "export"]
 
@@ -124,6 +124,7 @@ def export(
         if crawler.exported:
             _read_items(connection, to, exported)
         left_out, n_never = _left_out(connection, crawler)
+        (per_day,) = connection.execute("select sum(crawl_rate) from plan").fetchone()
         n, rows = 0, connection.execute(sql(f"to_{to}", "plan"))
         packed = "gzip" if str(output).endswith(".gz") else None
         with (
@@ -139,7 +140,8 @@ def export(
         message = f"pages left out of {output}: {'; '.join(left_out)}"
         warnings.warn(message, ExportWarning, stacklevel=2)
     said = [f"{counted(n, 'page')}; next:"]
-    said.append(crawler.apply.format(file=shlex.quote(str(output))))
+    pace = rounded(per_day or 0.0).replace(",", "")
+    said.append(crawler.apply.format(file=shlex.quote(str(output)), per_day=pace))
     if n_never:
         left = "left out, and the crawler keeps its interval"
         fate = "paused" if crawler.pauses else left
