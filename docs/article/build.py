@@ -21,9 +21,9 @@ sys.path.insert(0, str(FOLDER))
 import records  # noqa: E402
 
 READERS = (
-    "array", "count", "distances", "figures", "fraction", "mean", "parameter",
-    "predictions", "readings", "seconds", "seeds", "sentence", "slim", "status",
-    "turning", "value", "verdict", "versions",
+    "array", "count", "distances", "duel", "figures", "fraction", "growth_between",
+    "mean", "of_cells", "parameter", "predictions", "readings", "seconds", "seeds",
+    "sentence", "sided", "slim", "status", "turning", "value", "verdict", "versions",
 )  # fmt: skip
 OPTIONS = ["--citeproc", f"--bibliography={FOLDER / 'paper.bib'}", "--wrap=none"]
 # Markdown that MyST reads too; formulas stay as they are.
@@ -53,7 +53,7 @@ class Pictures:
         if not (ROOT / path).is_file():
             raise ValueError(f"figure must have a picture, got {path}")
         number = self.number(figure)
-        caption = f"**Figure {number}.** {caption}"
+        caption = f"**Figure {number}.** {caption}{records.drawn_with(figure)}"
         if self._page:
             return f"![Figure {number}](../../{path})\n\n{caption}"
         drawing = path.replace(".png", ".svg")

@@ -91,6 +91,44 @@ def expect(found, expected, say=None):
     return found if say is None else say
 
 
+def of_cells(figure, name):
+    """A share of cells as a fraction: "3 of 17"."""
+    n = _cells_without_signals()[0].shape[0]
+    return f"{round(mean(figure, name) * n)} of {n}"
+
+
+@functools.cache
+def _cells_without_signals():
+    """Error, gain and its standard error in side by side, shape (cells, estimators)."""
+    rows = ~np.isnan(array("beyond/side", "error"))
+    rows &= ~np.char.startswith(array("beyond/side", "world"), "precision")
+    n = np.unique(array("beyond/side", "method")[rows]).size
+    names = "error", "gain", "stderr"
+    return [array("beyond/side", name)[rows].reshape(-1, n) for name in names]
+
+
+def duel():
+    """Cells by what the estimator of least error is: freshest, beaten, undecided.
+
+    It is beaten if the freshest estimator gains more by two standard errors of the
+    difference, as if the two were independent.
+    """
+    error, gain, stderr = _cells_without_signals()
+    cells = np.arange(len(error))
+    least = error.argmin(axis=1)
+    freshest = gain.argmax(axis=1)
+    ahead = gain[cells, freshest] - gain[cells, least]
+    noise = np.hypot(stderr[cells, freshest], stderr[cells, least])
+    counts = {
+        "freshest": int((ahead == 0).sum()),
+        "beaten": int((ahead > 2 * noise).sum()),
+        "cells": len(cells),
+        "estimators": error.shape[1],
+    }
+    decided = counts["freshest"] + counts["beaten"]
+    return counts | {"undecided": counts["cells"] - decided}
+
+
 def predictions(figure):
     """Claims of ours about a figure, if it has been built, with criterion in words."""
     assessed = verdicts.assess(figure) if figure in project.notebooks() else []
@@ -158,6 +196,30 @@ def turning():
     return sum(bool(claim["decides"]) for claim in _judged())
 
 
+def sided():
+    """Number of claims with the limit 0: their margin has no scale, only a side."""
+    return sum(0 in (c.get("at_least"), c.get("at_most")) for c in _judged())
+
+
+def growth_between():
+    """Largest error of SAM in the last tenfold of crawls over that of the one before.
+
+    One ratio for each pair of exponents between the limits 2 beta and 1 + beta.
+    """
+    k = array("peva22/rates", "e k")
+    last = k > k[-1] / 10
+    before = (k > k[-1] / 100) & ~last
+    exponents = _record("peva22/rates")["parameters"]
+    found = []
+    for eta, beta in zip(
+        exponents["beyond_etas"], exponents["beyond_betas"], strict=True
+    ):
+        if 2 * beta < eta < 1 + beta:
+            error = array("peva22/rates", f"e eta = {eta:g}, beta = {beta:g}")
+            found.append(error[last].max() / error[before].max())
+    return found
+
+
 def _scale(claim):
     """What a margin is relative to: half of a range, the limit or the measurement."""
     low, high = project.limits(claim)
@@ -175,6 +237,13 @@ def _record(figure):
 def parameter(figure, name):
     """The value of a parameter in the run of the picture."""
     return _named(_record(figure)["parameters"], name, f"a parameter of {figure}")
+
+
+def drawn_with(figure):
+    """A sentence with the seed of a picture; none for a picture of all runs."""
+    if not (project.root() / "figures" / f"{figure}.json").is_file():
+        return ""
+    return f" Drawn with seed {parameter(figure, 'seed')}."
 
 
 def versions():
