@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -116,6 +117,19 @@ def test_each_claim_is_there_as_it_was_measured():
         for claim in project.entry(f"{RECORD}.json", "claims")
     }
     assert said == expected
+
+
+def test_late_signals_regain_what_the_record_says():
+    related = (ROOT / "docs" / "related.md").read_text()
+    regained = {}
+    with np.load(ROOT / "figures" / "www25" / "fig8.npz") as arrays:
+        for n in (100, 200, 500):
+            late = arrays[f"GREEDY-NCIS, Poisson, {n} pages"].mean()
+            remedy = arrays[f"NCIS-D, Poisson, {n} pages"].mean()
+            prompt = arrays[f"without delay, {n} pages"].mean()
+            regained[n] = f"{(remedy - late) / (prompt - late):.0%}"
+    assert f"regains {regained[100]} of what they cost with 100 pages" in related
+    assert f"({regained[200]} with 200, {regained[500]} with 500;" in related
 
 
 def test_there_are_at_most_eight_answers_each_with_its_cells(rows):
