@@ -295,11 +295,8 @@ def test_how_many_pages_the_state_knew(folder, capsys):
         assert cli.main([*ESTIMATE, "--state", "state.parquet"]) == 0
         assert told in capsys.readouterr().out
     (folder / "log.csv").write_text(table([("http://z", START, 0)]))
-    outputs = folder / "state.parquet", folder / "new.parquet"
-    before = [path.read_bytes() for path in outputs]
-    told = said(capsys, *ESTIMATE, "--state", "state.parquet")
-    assert "got state.parquet, which knows none of the 1 page of this log" in told
-    assert [path.read_bytes() for path in outputs] == before
+    told = said(capsys, *ESTIMATE, "--state", "state.parquet", status=0)
+    assert "0 of 1 page of this log were in the state state.parquet: it may" in told
 
 
 @pytest.mark.parametrize("name", every(3, ["rates", "state", "plan"]))

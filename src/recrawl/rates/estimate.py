@@ -20,6 +20,7 @@ from recrawl.log.database import sql
 from recrawl.log.files import alone
 from recrawl.log.output import check_once, check_output, description, table
 from recrawl.log.state import compress
+from recrawl.log.tally import warn
 from recrawl.rates import freshness, host_prior, likelihood
 from recrawl.rates.diagnosis import Suspects, bulk_days
 from recrawl.rates.dispersion import Dispersion, measured
@@ -212,8 +213,7 @@ def estimate(
     ValueError
         A file of another kind, empty or without a required column; no row
         that can be used; a file at `state` that is no state; no scheduler at
-        `dask`, or workers of another version; a state that names a URL twice, or
-        that knows no page of the log.
+        `dask`, or workers of another version; a state that names a URL twice.
     OSError
         No space left; outputs are whole or as they were.
     RuntimeError
@@ -300,11 +300,11 @@ def _known(log, state):
     query = "select count(*) filter (in_state), count(*) from page where in_log"
     known, n_pages = log.connection.execute(query).fetchone()
     if not known:
-        raise ArgumentError(
-            "state",
-            f"must be that of earlier logs of these pages, got {state}, which knows "
-            f"none of the {counted(n_pages, 'page')} of this log: use another file, "
-            "or remove it",
+        # Logs of a day each may share no page, so that this is no error.
+        warn(
+            f"0 of {counted(n_pages, 'page')} of this log were in the state {state}: "
+            "it may be that of another log",
+            UserWarning,
         )
     return known, n_pages
 
