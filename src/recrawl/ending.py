@@ -33,7 +33,7 @@ def catch(caught: list[signal.Signals]) -> None:
     """
 
     def end(number, frame):
-        if _imports(frame):
+        if _is_late(frame):
             _again(number)
         else:
             caught.append(signal.Signals(number))
@@ -51,10 +51,15 @@ def catch(caught: list[signal.Signals]) -> None:
             signal.signal(number, end)
 
 
-def _imports(frame):
-    """Whether a frame, or one that called it, imports a module."""
+def _is_late(frame):
+    """Whether the end waits until a frame, or one that called it, is done.
+
+    A module that is half imported stays in Python; and a temporary folder that is made
+    and not yet locked, or renamed and not yet removed, would be left.
+    """
     while frame is not None:
-        if frame.f_code.co_filename == _IMPORT:
+        code = frame.f_code
+        if code.co_filename == _IMPORT or code.co_name == "temporary_folder":
             return True
         frame = frame.f_back
     return False
