@@ -275,7 +275,7 @@ def regret_bound(
         len(importance), bandwidth, exploration, max_rate=max_rate, level=level
     )
     importance = checks.numbers("importance", importance)
-    exploration = np.asarray(exploration)
+    exploration = np.asarray(exploration)  # checked for the radius
     left = checks.numbers("horizon", horizon) - exploration
     left = np.where(left >= 0, left, np.nan)
     return np.sum(importance) * (exploration + left * (radius / min_rate) ** 2)
