@@ -15,8 +15,8 @@ not below crawling in turn by more than two standard errors over pages. Of the u
 limits of numbers of changes at least 85% hold the number. These were set beforehand;
 that the spread is 3.3 standard deviations, and the constants of the range, were chosen
 after a look at the same sources, which favours the result. So was the form of the
-middle (`usual_factor`), among four on "manuals"; its criterion, nearer there and nowhere
-worse by .002, was set before the last runs, but written down only after them.
+middle (`usual_factor`), among four on "manuals"; its criterion, nearer there and
+nowhere worse by .002, was set before the last runs, but written down only after them.
 """
 
 import sys
