@@ -107,7 +107,8 @@ class ByPlan:
             free = wait > longest and url not in self.running
             if free and self.hosts.is_open(url, now):
                 best, longest = url, wait
-        self.running.add(best)
+        if best is not None:
+            self.running.add(best)
         return best
 
     def done(self, url, now, status, *, retry_after=None, changed=None):
