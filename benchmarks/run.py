@@ -1,8 +1,9 @@
 """Speed of the library, in one run on one machine: `make bench`.
 
 ``python benchmarks/run.py`` writes benchmarks/README.md: the table of `peers`, and one
-of this project alone. With the folder of another checkout of this repository, the
-second table is measured with both, in turn, and only printed.
+of this project alone. `make bench` gives BLAS one thread, without which the times of
+`peers` are too long. With the folder of another checkout of this repository, the second
+table is measured with both, in turn, and only printed.
 """
 
 import argparse
@@ -237,8 +238,8 @@ Written by `make bench` on {os.cpu_count()} cores ({machine}).
 
 ## Beside others
 
-The same task on the same numbers, in processor time; "there" is the other one, and the
-ratio says how many times as long it takes.
+The same task on the same numbers, in processor time with one thread of BLAS; "there" is
+the other one, and the ratio says how many times as long it takes.
 
 {chr(10).join(beside)}
 
