@@ -121,8 +121,10 @@ class Greedy:
     evaluate = staticmethod(_evaluate)
 
     def __post_init__(self):
-        good = isinstance(self.pages, SignalledPages)
-        checks.require("pages", self.pages, "SignalledPages", good)
+        pages = self.pages
+        checks.require(
+            "pages", pages, "SignalledPages", isinstance(pages, SignalledPages)
+        )
         if self.terms is not None:
             checks.count("terms", self.terms)
         checks.number("discard_window", self.discard_window)
@@ -358,19 +360,18 @@ def _due(evaluate, page, soon, s, signals):
     """
     if page.limit < SAFE * s.threshold:
         return np.inf
-    due = _time_of_reach(page, s, signals)
+    _find_reach(page, s)
+    due = _time_of_reach(page, signals)
     if due <= soon and page.sharp_for != s.threshold:
         _remember(page, page.reach, evaluate(page, page.reach))
-        due = _time_of_reach(page, s, signals)
+        _find_reach(page, s)
+        due = _time_of_reach(page, signals)
     return due
 
 
 @compiled
-def _time_of_reach(page, s, signals):
-    """Time at which the upper bound meets the threshold, future signals included.
-
-    `reach` is raised to the effective time at which they meet.
-    """
+def _find_reach(page, s):
+    """Raise `reach` to the effective time when the upper bound meets the threshold."""
     d = lemma_4.reach(page, SAFE * s.threshold)
     if not np.isnan(d) and s.threshold > 0.0:  # no page is below the threshold 0
         page.reach = max(page.reach, page.at + d)
@@ -378,6 +379,11 @@ def _time_of_reach(page, s, signals):
         rise = SLACK * s.width * page.slope
         if d * d * (0.5 * page.curve + page.decay * page.slope) <= rise:
             page.sharp_for = s.threshold
+
+
+@compiled
+def _time_of_reach(page, signals):
+    """Time at which the effective time is `reach`, future signals included."""
     due = page.start + page.reach
     k = page.next
     while k < page.stop and signals[k] < due:
