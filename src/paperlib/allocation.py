@@ -395,6 +395,7 @@ def _thresholds(share, change_rate, false_rate, alpha, gamma, beta):
     at = np.empty(share.size)
     psi = np.empty(share.size)
     for i in range(share.size):
-        rates = change_rate[i], false_rate[i], alpha[i], gamma[i], beta[i]
-        at[i], psi[i] = threshold(share[i], *rates)
+        at[i], psi[i] = threshold(
+            share[i], change_rate[i], false_rate[i], alpha[i], gamma[i], beta[i]
+        )
     return at, psi

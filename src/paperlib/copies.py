@@ -146,8 +146,10 @@ class Copies:
         self.history = self.history.join(later)
         if schedule.fresh_time is None:
             return fresh, fresh
-        rates = self.change_rate, crawl_rate
-        return schedule.fresh_time(*rates, duration, initial=before), fresh
+        expected = schedule.fresh_time(
+            self.change_rate, crawl_rate, duration, initial=before
+        )
+        return expected, fresh
 
     def probability(self) -> NDArray:
         """Probability that each copy is fresh now, given the crawls so far.

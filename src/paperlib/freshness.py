@@ -330,5 +330,5 @@ def _lemma_4(name, time, n_signals, pages, terms=np.inf):
     n_signals = checks.numbers("n_signals", n_signals)
     alpha, gamma, beta = lemma_4_rates(pages, terms)
     every = np.vectorize(lemma_4, otypes="ddd")
-    rates = pages.change_rate, pages.false_rate, alpha, gamma
-    return every(time + beta * n_signals, *rates, beta, terms)
+    iota = time + beta * n_signals
+    return every(iota, pages.change_rate, pages.false_rate, alpha, gamma, beta, terms)

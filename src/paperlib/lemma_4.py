@@ -189,8 +189,9 @@ def threshold(share, change_rate, false_rate, alpha, gamma, beta):
     goal = share / change_rate
     iota = inverse_value(share) / change_rate
     for _ in range(MOST_STEPS):
-        rates = change_rate, false_rate, alpha, gamma, beta
-        value, psi, _ = lemma_4(iota, *rates, math.inf)
+        value, psi, _ = lemma_4(
+            iota, change_rate, false_rate, alpha, gamma, beta, math.inf
+        )
         slope = psi * math.exp(-alpha * iota)
         rest = goal - value
         if abs(rest) <= VALUE_ERROR * (goal + slope):

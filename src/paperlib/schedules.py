@@ -145,7 +145,8 @@ def _ordered_times(drawn, offsets, duration):
     time = np.empty(offsets[-1])
     for i in range(offsets.size - 1):
         sums = np.cumsum(drawn[offsets[i] + i : offsets[i + 1] + i + 1])
-        time[offsets[i] : offsets[i + 1]] = duration * (sums[:-1] / sums[-1])
+        for k in range(sums.size - 1):  # an array expression compiles for a second
+            time[offsets[i] + k] = duration * (sums[k] / sums[-1])
     return time
 
 

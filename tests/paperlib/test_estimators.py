@@ -486,13 +486,10 @@ GOOD, RAGGED = History([1.0, 2.0, 1.0], ONCE), History(np.ones(3), ONCE, [0, 1, 
         (lambda: SAM(1.0).update(1, crawl_rate=-2), "crawl_rate must be positive"),
         (lambda: LLN(1.0).moments(-1.0, [3]), "change_rate must be non-negative"),
         (lambda: path(LLN(1.0), RAGGED), "history must be without offsets"),
+        (lambda: mle([1, 0, 1]), "history must be a History, got 1 at"),
+        (lambda: paths([1, 0, 1], MLE=mle), "history must be a History, got 1 at"),
     ],
 )
 def test_refusals_name_the_argument(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
-
-
-def test_bits_without_intervals_are_refused():
-    with pytest.raises(ValueError, match=r"^history must be a History, got 1 at"):
-        mle([1, 0, 1])

@@ -305,6 +305,9 @@ def test_fixed_rates_follow_low_discrepancy():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: Greedy([1.0, 2.0]),
+         "pages must be SignalledPages, got 1.0 at index (0,)"),
+        (lambda: GreedyNCIS("ncis"), "pages must be SignalledPages, got ncis"),
         (lambda: GreedyNCIS(TWO, terms=0), "terms must be a positive integer, got 0"),
         (lambda: GreedyNCIS(TWO, terms=1.5),
          "terms must be a positive integer, got 1.5"),

@@ -335,6 +335,7 @@ def path(
     -------
     ndarray, shape of ``history.changed``, 1/time
     """
+    checks.require("history", history, "a History", isinstance(history, History))
     estimator, online = copy.deepcopy(estimator), hasattr(estimator, "update")
     if not online and np.shape(whole := estimator(history)) == history.changed.shape:
         return whole

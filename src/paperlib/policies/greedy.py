@@ -120,6 +120,15 @@ class Greedy:
     discard_window = 0.0
     evaluate = staticmethod(_evaluate)
 
+    def __post_init__(self):
+        pages = self.pages
+        checks.require(
+            "pages", pages, "SignalledPages", isinstance(pages, SignalledPages)
+        )
+        if self.terms is not None:
+            checks.count("terms", self.terms)
+        checks.number("discard_window", self.discard_window)
+
     @property
     def believed(self) -> SignalledPages:
         """The pages with the parameters that the crawl value uses."""
@@ -218,11 +227,6 @@ class GreedyNCIS(Greedy):
     terms: int | None = None
     discard_window: float = 0.0
 
-    def __post_init__(self):
-        if self.terms is not None:
-            checks.count("terms", self.terms)
-        checks.number("discard_window", self.discard_window)
-
     @property
     def believed(self) -> SignalledPages:
         """The pages with the parameters that the crawl value uses."""
@@ -266,12 +270,12 @@ def _slots(evaluate, pages, slots, signals):
     for j in range(slots.size):
         t = slots[j]
         _wake(state, t)
-        _place(evaluate, state, t)
-        where = _largest(evaluate, state, t)
-        while where < 0:
-            _lower_threshold(state, j, t)
+        while True:
             _place(evaluate, state, t)
             where = _largest(evaluate, state, t)
+            if where >= 0:
+                break
+            _lower_threshold(state, j, t)
         chosen[j] = state.active[where]
         _crawl(state, where, t)
         if scalars.n_active > CROWDED * scalars.rank:
@@ -356,24 +360,25 @@ def _due(evaluate, page, soon, s, signals):
     """
     if page.limit < SAFE * s.threshold:
         return np.inf
-    _find_reach(page, s.threshold, SLACK * s.width)
+    _find_reach(page, s)
     due = _time_of_reach(page, signals)
     if due <= soon and page.sharp_for != s.threshold:
         _remember(page, page.reach, evaluate(page, page.reach))
-        _find_reach(page, s.threshold, SLACK * s.width)
+        _find_reach(page, s)
         due = _time_of_reach(page, signals)
     return due
 
 
 @compiled
-def _find_reach(page, threshold, slack):
+def _find_reach(page, s):
     """Raise `reach` to the effective time when the upper bound meets the threshold."""
-    d = lemma_4.reach(page, SAFE * threshold)
-    if not np.isnan(d) and threshold > 0.0:  # no page is below the threshold 0
+    d = lemma_4.reach(page, SAFE * s.threshold)
+    if not np.isnan(d) and s.threshold > 0.0:  # no page is below the threshold 0
         page.reach = max(page.reach, page.at + d)
         # the bounds differ by less than the rise of V in the slack
-        if d * d * (0.5 * page.curve + page.decay * page.slope) <= slack * page.slope:
-            page.sharp_for = threshold
+        rise = SLACK * s.width * page.slope
+        if d * d * (0.5 * page.curve + page.decay * page.slope) <= rise:
+            page.sharp_for = s.threshold
 
 
 @compiled
@@ -446,10 +451,10 @@ def _raise_threshold(state, t):
     """Raise the threshold to a value of the active pages; then place them again."""
     s = state.scalars[0]
     n = s.n_active
-    value = _value_of_rank(state.pages, state.active[:n], t, s.rank)
-    s.threshold = max(s.threshold, value)
+    active = state.active[:n]
+    s.threshold = max(s.threshold, _value_of_rank(state.pages, active, t, s.rank))
     for k in range(n):
-        state.moved[s.n_moved + k] = state.active[k]
+        state.moved[s.n_moved + k] = active[k]
     s.n_moved += n
     s.n_active = 0
 
@@ -461,6 +466,7 @@ def _value_of_rank(pages, chosen, t, rank):
     for k in range(chosen.size):
         page = pages[chosen[k]]
         bound[k] = _lower(page, t)
+    # np.partition takes four seconds more to compile
     return np.sort(bound)[-min(rank, bound.size)]
 
 

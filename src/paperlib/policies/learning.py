@@ -327,8 +327,10 @@ def reoptimise(
         mine = copy.deepcopy(estimator)
         rates = [start]
         for _ in range(n_phases):
-            crawls = {"crawl_rate": rates[-1], "n_crawls": n_crawls, "rng": stream}
-            for changed in simulate_history(change_rate, **crawls).changed.T:
+            history = simulate_history(
+                change_rate, crawl_rate=rates[-1], n_crawls=n_crawls, rng=stream
+            )
+            for changed in history.changed.T:
                 estimate = mine.update(changed, crawl_rate=rates[-1])
             believed = np.maximum(estimate, min_rate)
             best = allocation.optimal_poisson(
