@@ -1,17 +1,21 @@
 """Ctrl-C and SIGTERM end a command by an exception, so that contexts clean up.
 
-An exception that comes at any moment can be lost. If it cuts an import short, half a
-module stays, and libraries in C fail with it later, or abort the process. In a
-callback from C it is printed and ignored. In both cases it is raised anew later.
+An exception that comes at any moment can do harm. If it cuts an import short, half a
+module stays, and libraries in C fail with it later, or abort the process. Between a
+call of LLVM that takes over an object and the note that it did, it makes Python free
+the object a second time, and the process crashes. In a callback from C it is printed
+and ignored. In all three cases it is raised anew later.
 """
 
+import re
 import signal
 import sys
 import threading
 
 __all__ = ["Ending", "catch"]
 
-_IMPORT = "<frozen importlib._bootstrap>"  # what Python names the code of imports
+# in the names of files and functions that are not cut short
+_WHOLE = re.compile("<frozen importlib._bootstrap>|llvmlite|temporary_folder")
 _WAIT = 0.1  # seconds until a signal comes again
 
 
@@ -47,19 +51,20 @@ def catch(caught: list[signal.Signals]) -> None:
 
     sys.unraisablehook = ignored
     for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) is not signal.SIG_IGN:
+        if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, end)
 
 
 def _is_late(frame):
     """Whether the end waits until a frame, or one that called it, is done.
 
-    A module that is half imported stays in Python; and a temporary folder that is made
-    and not yet locked, or renamed and not yet removed, would be left.
+    A module that is half imported stays in Python; LLVM and Python must agree on who
+    frees an object; and a temporary folder that is made and not yet locked, or renamed
+    and not yet removed, would be left.
     """
-    while frame is not None:
+    while frame:
         code = frame.f_code
-        if code.co_filename == _IMPORT or code.co_name == "temporary_folder":
+        if _WHOLE.search(code.co_filename + code.co_name):
             return True
         frame = frame.f_back
     return False

@@ -317,7 +317,8 @@ def test_nobody_reads_the_output(tmp_path):
 
 
 # Runs the command, and sends it a signal when an audited event, such as the import of a
-# module, has come so many times. Libraries in C import pandas themselves.
+# module, has come so many times. Libraries in C import pandas themselves. A call of LLVM
+# is made an event: after that of the linker nobody must free what it has taken over.
 SIGNALLED = """
 import os, signal, sys
 name, event, number, *arguments = sys.argv[1:]
@@ -328,6 +329,14 @@ def hook(seen, given):
         left -= 1
         if not left:
             os.kill(os.getpid(), getattr(signal, name))
+if event.startswith("LLVM"):
+    from llvmlite.binding.ffi import _lib_fn_wrapper as function
+    call = function.__call__
+    def audited(self, *given):
+        result = call(self, *given)
+        sys.audit(self._cfn.__name__)
+        return result
+    function.__call__ = audited
 sys.addaudithook(hook)
 sys.argv[1:] = arguments
 from recrawl.__main__ import main
@@ -343,6 +352,7 @@ sys.exit(main())
     [
         *[("import", 300), ("import", 1100), ("ctypes.dlsym", 200)],
         *[("tempfile.mkdtemp", 1), ("tempfile.mkstemp", 1)],
+        ("LLVMPY_LinkModules", 1),
     ],
 )
 def test_a_signal_ends_a_schedule_in_one_line(rates, tmp_path, name, event, number):
