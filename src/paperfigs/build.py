@@ -8,6 +8,7 @@ stamp beside the figures keeps the checksums.
 """
 
 import contextlib
+import difflib
 import hashlib
 import json
 import os
@@ -105,7 +106,11 @@ def select(ids: list[str] | tuple[str, ...], guides: bool = False) -> dict[str, 
             if name in (figure, path.parent.name)
         }
         if not matching:
-            raise BuildError(f"unknown figure {name!r}; `paperfigs list` shows all")
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise BuildError(
+                f"unknown figure {name!r}; `paperfigs list` shows all{hint}"
+            )
         chosen |= matching
     return chosen or known
 
