@@ -317,8 +317,8 @@ def test_nobody_reads_the_output(tmp_path):
 
 
 # Runs the command, and sends it a signal when an audited event, such as the import of a
-# module, has come so many times. Libraries in C import pandas themselves. A call of LLVM
-# is made an event: after that of the linker nobody must free what it has taken over.
+# module, has come so many times. Libraries in C import pandas themselves. Calls of LLVM
+# are made events: what its linker has taken over, Python must not free.
 SIGNALLED = """
 import os, signal, sys
 name, event, number, *arguments = sys.argv[1:]
