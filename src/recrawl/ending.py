@@ -16,7 +16,7 @@ __all__ = ["Ending", "catch"]
 
 # in the names of files and functions that are not cut short
 _WHOLE = re.compile("<frozen importlib._bootstrap>|llvmlite|temporary_folder")
-_WAIT = 0.1  # seconds until a signal comes again
+_WAIT = 0.02  # seconds until a signal comes again
 
 
 class Ending(KeyboardInterrupt):
