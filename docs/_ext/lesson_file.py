@@ -45,9 +45,9 @@ PAGE = """<!DOCTYPE html>
 {body}
 </main>
 <footer>
-<p>This lesson is <code>docs/lesson.md</code> of <code>paperlib</code> {version}: five papers on
-change rates of web pages and on crawl scheduling, as one library, and every figure
-of them redrawn. By the paperlib developers. Text and pictures are under
+<p>This lesson is <code>docs/lesson.md</code> of <code>paperlib</code> {version}: five
+papers on change rates of web pages and on crawl scheduling, as one library, and every
+figure of them redrawn. By the paperlib developers. Text and pictures are under
 <a href="https://creativecommons.org/licenses/by/4.0/">CC BY 4.0</a>, code is under
 the MIT licence.</p>
 </footer>
