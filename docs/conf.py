@@ -42,7 +42,7 @@ default_role = "py:obj"
 html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["site.css", "lesson.css"]
-html_js_files = ["lesson.js", "tables.js"]
+html_js_files = ["lesson.js", "tables.js", "pictures.js"]
 html_copy_source = False
 
 

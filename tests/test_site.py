@@ -50,6 +50,11 @@ def test_the_lesson_is_one_file_with_the_text_of_its_page():
     file = (ROOT / "docs" / "lesson.html").read_text(encoding="utf-8")
     assert "slider('lesson-split'" in file
     assert not re.search(r'(src|href)="(?!data:|https?:|#)', file)
+    assert "CC BY 4.0</a>" in file, "the file alone says whose it is"
+    source = (ROOT / "docs" / "lesson.md").read_text(encoding="utf-8")
+    for words in ("a single file", "lecture room", "Move the sliders"):
+        assert words in source
+        assert words not in file, "what leads to other pages is for the site"
 
     def text(html):
         """Words alone, because another docutils may write other tags."""

@@ -1,5 +1,6 @@
 """What the site needs beyond its pages: a first page, and links that lead somewhere."""
 
+import shutil
 from pathlib import Path
 
 from docutils import nodes
@@ -26,8 +27,19 @@ def widen(app, page, template, context, tree):
         context["furo_hide_toc"] = True
 
 
+def offer_notebook(app, page, template, context, tree):
+    """The page of a notebook offers the notebook, which is copied beside it."""
+    if page.startswith("notebooks/"):
+        copy = Path(app.outdir, f"{page}.ipynb")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(app.env.doc2path(page), copy)
+        link = f'<p><a href="{copy.name}" download>Download this notebook</a></p>'
+        context["body"] = context["body"].replace("</h1>", f"</h1>\n{link}", 1)
+
+
 def setup(app):
     app.connect("build-finished", write_index)
     app.connect("doctree-resolved", keep_the_text)
     app.connect("html-page-context", widen, priority=900)  # after furo itself
+    app.connect("html-page-context", offer_notebook)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

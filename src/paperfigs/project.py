@@ -258,7 +258,7 @@ def about(figure: str) -> dict[str, Any]:
 
 
 def claims_file(paper: str) -> dict[str, Any]:
-    """Read ``claims.yaml`` of a paper: ``reference``, ``about``, claims by figure."""
+    """Read ``claims.yaml``: title, reference, summary, and claims by figure."""
     path = root() / "notebooks" / paper / "claims.yaml"
     try:
         return _yaml(path.read_text()) or {}

@@ -60,12 +60,13 @@ def write() -> None:
         own = [item for item in notebooks.items() if item[1].parent.name == paper]
         pages = [Page(figure, notebook) for figure, notebook in own]
         texts = project.claims_file(paper)
-        head = f"\n## {paper}\n\n{texts.get('reference', '')}\n"
+        heading = f"{paper}: {texts.get('title', '')}"
+        head = f"\n## {heading}\n\n{texts.get('reference', '')}\n"
         claims += [head, texts["about"], *(page.section() for page in pages)]
         gallery += [head, *(page.card for page in pages)]
         if paper == "beyond":  # the figures of no paper
             continue
-        counts.append(_count(paper, pages))
+        counts.append(_count(paper, heading, pages))
         data += [(page.link, page.data) for page in pages if page.data != _OWN]
         for page in pages:
             settings += page.settings()
@@ -85,11 +86,16 @@ def write() -> None:
     write_atomic(root / "figures" / "SETTINGS.md", "\n".join(ours))
 
 
-def _count(paper, pages):
+def _anchor(heading):
+    """Anchor of a heading, as a code host and the site make it."""
+    return re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-")
+
+
+def _count(paper, heading, pages):
     """The row of a paper in the README: how many figures have which verdict."""
     words = [page.word.removesuffix(" (varies)") for page in pages]
     claims = [claim for page in pages for claim in page.claims]
-    link = f"[{paper}](figures/README.md#{paper})"
+    link = f"[{paper}](figures/README.md#{_anchor(heading)})"
     own = [page.word for page in pages if page.data == _OWN]
     numbers = [*map(words.count, _COUNTED), own.count("reproduced")]
     return link, len(pages), *numbers, verdicts.fraction(claims)
@@ -114,9 +120,7 @@ class Page:
         self.data = project.about(figure).get("data", "")
         self.claims = verdicts.assess(figure)
         self.word = verdicts.judge(self.claims)
-        # As a code host and the site make anchors of headings.
-        anchor = re.sub(r"[^\w\- ]", "", f"{figure} {self.title}")
-        claims = f"[claims](CLAIMS.md#{anchor.lower().replace(' ', '-')})"
+        claims = f"[claims](CLAIMS.md#{_anchor(f'{figure} {self.title}')})"
         mark = _MARKS.get(self.word, "")
         self.text = ledger.verdict(figure).data
         picture = f"[![{self.title}]({figure}.png)]({address})"

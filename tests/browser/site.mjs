@@ -28,6 +28,7 @@ function faults(machine) {
   for (const image of document.images) {
     if (!image.alt.trim()) wrong.push(`no alternative text: ${image.src}`);
     if (image.complete && !image.naturalWidth) wrong.push(`no image: ${image.src}`);
+    if (!image.closest('a')) wrong.push(`a picture that leads nowhere: ${image.src}`);
   }
   if (document.body.innerText.includes(machine)) wrong.push(`names the folder it was made in, ${machine}`);
   const article = document.querySelector('article') ?? document.body;
@@ -76,6 +77,7 @@ async function open(colorScheme, width, some = pages) {
       ...[...document.images].map(image => { image.loading = 'eager'; return image.decode().catch(() => {}); })]));
     await page.evaluate(() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))); // cards are made
     for (const fault of await page.evaluate(faults, resolve('.'))) complain(fault);
+    if (name.startsWith('notebooks/') && !await page.locator('a[download]').count()) complain('offers no notebook');
     if (!anchors.has(name)) {
       anchors.set(name, new Set(await page.evaluate(() => [...document.querySelectorAll('[id]')].map(element => element.id))));
       for (const href of await page.evaluate(() => [...document.links].map(link => link.href))) links.push([name, href]);

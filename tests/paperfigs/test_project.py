@@ -202,7 +202,7 @@ def test_the_citation_names_this_release_and_the_papers():
     assert len(cff["references"]) == 5
     for paper in cff["references"]:
         assert f". {paper['title']}. " in references
-        assert f"**{paper['title']}.** " in gallery
+        assert f": {paper['title']}\n" in gallery
         assert f"https://doi.org/{paper.get('doi', '')}" in references
 
 

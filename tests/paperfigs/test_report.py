@@ -45,7 +45,8 @@ def pages(checkout):
     checkout.settings(b_fig1={"free": FREE}, **others)
     path = checkout.root / "notebooks/b/claims.yaml"
     content = yaml.safe_load(path.read_text())
-    content["reference"] = "**A title.** An author. 2020."
+    content["title"] = "A title"
+    content["reference"] = "An author. 2020."
     content["fig1"]["data"] = "stand-in"
     content["fig10"]["data"] = "as in the paper (simulated)"
     path.write_text(yaml.safe_dump(content))
@@ -82,7 +83,7 @@ def test_figures_stand_in_the_order_of_their_settings_others_at_the_end(pages):
 
 
 def test_a_paper_is_introduced_with_its_title(pages):
-    head = "\n## b\n\n**A title.** An author. 2020.\n"
+    head = "\n## b: A title\n\nAn author. 2020.\n"
     assert head in (pages / "figures/README.md").read_text()
     assert head in (pages / "figures/CLAIMS.md").read_text()
 
@@ -98,7 +99,7 @@ def test_the_readme_counts_the_verdicts_on_papers(pages):
     assert readme.splitlines()[2:5] == [
         f"| {head} |",
         "|---|---|---|---|---|---|---|---|",
-        f"| [b](figures/README.md#b) | {counts} |",
+        f"| [b](figures/README.md#b-a-title) | {counts} |",
     ]
 
 
