@@ -106,10 +106,9 @@ def select(ids: list[str] | tuple[str, ...], guides: bool = False) -> dict[str, 
             if name in (figure, path.parent.name)
         }
         if not matching:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            near = difflib.get_close_matches(name, known, cutoff=0)
             raise BuildError(
-                f"unknown figure {name!r}; `paperfigs list` shows all{hint}"
+                f"unknown figure {name!r}, near {near}; `paperfigs list` shows all"
             )
         chosen |= matching
     return chosen or known
@@ -118,7 +117,7 @@ def select(ids: list[str] | tuple[str, ...], guides: bool = False) -> dict[str, 
 def jobs_for(
     ids: list[str] | tuple[str, ...],
     profile: str,
-    parameters: dict[str, Any] | None = None,
+    parameters: dict[str, Any],
 ) -> list[Job]:
     """List the figures to build.
 
@@ -128,7 +127,7 @@ def jobs_for(
         As in `select`.
     profile : {"paper", "preview"}
         The papers' own parameters, or those of the notebooks.
-    parameters : dict, optional
+    parameters : dict
         Other values by name, for all of the figures.
 
     Returns
@@ -145,7 +144,7 @@ def jobs_for(
     jobs = []
     for figure, notebook in chosen.items():
         paper = project.settings(figure).get("paper", {}) if profile == "paper" else {}
-        values = paper | (parameters or {})
+        values = paper | parameters
         known = project.defaults(notebook)
         unknown = values.keys() - known
         if unknown:
@@ -253,17 +252,18 @@ def figures(
     BuildError
         Unknown figure or parameter; another build running; no checkout.
     """
-    wanted = jobs_for(ids, profile, parameters)
+    wanted = jobs_for(ids, profile, parameters or {})
     root = project.root()
     folder = "build/custom" if parameters else PROFILES[profile]
     output = Path(output or root / folder).resolve()
     # An impossible folder raises before the work, not after it.
     output.mkdir(parents=True, exist_ok=True)
-    todo = {}
     with prepared():
-        for job in wanted:
-            if force or _read_stamp(job.figure, output) != _state(job, output):
-                todo[job.figure] = job
+        todo = {
+            job.figure: job
+            for job in wanted
+            if force or _read_stamp(job.figure, output) != _state(job, output)
+        }
         for unfinished in output.glob(f"{STAGING}*"):  # left by a killed build
             shutil.rmtree(unfinished)
         errors = run_all(todo, lambda job: _make(job, output), jobs)
@@ -290,7 +290,7 @@ def _make(job, output):
         raise FileNotFoundError(f"the notebook did not save all of {job.figure}")
     # If an input was edited during the run, it is not known which one the figure has.
     if state[0] == inputs:
-        write_atomic(_stamp(job.figure, output), json.dumps(state) + "\n")
+        write_atomic(_stamp(job.figure, output), json.dumps(state))
 
 
 def _state(job, output):

@@ -32,8 +32,9 @@ def _download(**options):
 _IDS = {
     "ids": {"metavar": "ID", "nargs": "*", "help": "figure or paper; by default all"}
 }
-_JOBS = {"type": int, "help": "notebooks at a time; by default one for each core"}
-_MANY = _IDS | {"--jobs": _JOBS}
+_MANY = _IDS | {
+    "--jobs": {"type": int, "help": "notebooks at a time; by default one for each core"}
+}
 _FORCE = {"--force": {"action": "store_true", "help": "build what is up to date too"}}
 _COMMANDS = {
     "build": (
@@ -101,12 +102,9 @@ def main(arguments: list[str] | None = None) -> int:
     # SIGTERM acts as Ctrl-C: running notebooks end, and finished figures are kept.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        failed = run(**options)
+        return int(bool(run(**options)))
     except (RuntimeError, ValueError, OSError) as error:
         print(f"paperfigs: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
-    if failed:
-        return 1
-    return 0

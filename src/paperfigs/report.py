@@ -60,8 +60,8 @@ def write() -> None:
         own = [item for item in notebooks.items() if item[1].parent.name == paper]
         pages = [Page(figure, notebook) for figure, notebook in own]
         texts = project.claims_file(paper)
-        heading = f"{paper}: {texts.get('title', '')}"
-        head = f"\n## {heading}\n\n{texts.get('reference', '')}\n"
+        heading = f"{paper}: {texts['title']}"
+        head = f"\n## {heading}\n\n{texts['reference']}\n"
         claims += [head, texts["about"], *(page.section() for page in pages)]
         gallery += [head, *(page.card for page in pages)]
         if paper == "beyond":  # the figures of no paper

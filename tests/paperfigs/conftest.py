@@ -55,6 +55,7 @@ class Checkout:
         content = yaml.safe_load(path.read_text()) if path.exists() else {}
         usual = {"says": "It is.", "where": "section 1", "measured": "a ratio"}
         claims = [usual | entry for entry in entries]
+        content |= {"title": "A paper", "reference": "A. Author. A paper. 2025."}
         content |= {"about": about, name: {"claims": claims}}
         self.write(path, yaml.safe_dump(content))
 
