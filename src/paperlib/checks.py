@@ -21,12 +21,38 @@ def require(name, array, rule, good):
         raise ArgumentError(name, f"must be {rule}, got {array[index]}{place}")
 
 
+def ensure(name, value, rule, good):
+    """Raise an error that names the whole value unless `good` is true."""
+    if not good:
+        raise ArgumentError(name, f"must be {rule}, got {value!r}")
+
+
+def instance(name, value, kind):
+    """Raise an error that names the class of the value unless it is of this kind."""
+    ensure(name, type(value), f"a {kind.__name__}", isinstance(value, kind))
+
+
+def function(name, value, method):
+    """The method of the value, or the value itself if it is a function.
+
+    A class is an error: its method would take the first argument for the object.
+    """
+    found = getattr(value, method, value)
+    good = callable(found) and not isinstance(value, type)
+    ensure(name, value, f"a function, or an object with `{method}`", good)
+    return found
+
+
 def unmasked(name, value):
     """The value as an array. Masked entries are an error: NumPy would count them."""
     if np.ma.is_masked(value):
         n_masked = np.ma.count_masked(value)
         raise ArgumentError(name, f"must have no masked entries, got {n_masked}")
-    return np.asarray(value)
+    try:
+        return np.asarray(value)
+    except ValueError:
+        rule = f"must have rows of one length, got {value!r}"
+        raise ArgumentError(name, rule) from None
 
 
 def floats(name, value):
@@ -53,9 +79,10 @@ def numbers(name, value, low=0.0, high=np.inf, *, above=False):
 
 def number(name, value, low=0.0, high=np.inf, *, above=False):
     """The value as one finite float in [low, high]; `above` excludes low."""
-    if np.ndim(value):
-        raise ArgumentError(name, f"must be one number, got shape {np.shape(value)}")
-    return float(numbers(name, value, low, high, above=above))
+    array = numbers(name, value, low, high, above=above)
+    if array.ndim:
+        raise ArgumentError(name, f"must be one number, got shape {array.shape}")
+    return float(array)
 
 
 def rising(name, value, least=2, *, above=False):
@@ -88,8 +115,7 @@ def bits(name, value):
 
 def one_of(name, value, options):
     """The value, which must be one of the options."""
-    if value not in options:
-        raise ArgumentError(name, f"must be one of {[*options]}, got {value!r}")
+    ensure(name, value, f"one of {[*options]}", value in options)
     return value
 
 

@@ -147,6 +147,7 @@ class History:
         >>> joined.interval, joined.offsets
         (array([1., 3., 2., 4.]), array([0, 2, 4]))
         """
+        checks.instance("later", later, History)
         interval, changed, starts = self.ragged()
         more_interval, more_changed, more_starts = later.ragged()
         if starts.size != more_starts.size:

@@ -127,6 +127,7 @@ def draw_world(pages: SignalledPages, horizon: float, *, rng: Any = None) -> Wor
     >>> bool((world.received == world.sent + 0.5).all())
     True
     """
+    checks.instance("pages", pages, SignalledPages)
     horizon = checks.number("horizon", horizon, above=True)
     rng = np.random.default_rng(rng)
     sent, offsets = schedules.poisson(pages.gamma, horizon, rng=rng)
@@ -250,6 +251,7 @@ def crawl(
     >>> run.freshness.round(3)
     np.float64(0.611)
     """
+    checks.instance("world", world, World)
     if borders is None:
         borders = [0.0, world.horizon]
     borders = checks.rising("borders", borders)
@@ -283,9 +285,7 @@ def _chosen(world, policy, time):
         last[page] = now
         return bool(changed.any())
 
-    choose = getattr(policy, "choose", policy)
-    good = callable(choose) and not isinstance(policy, type)
-    checks.require("policy", policy, "a function, or an object with `choose`", good)
+    choose = checks.function("policy", policy, "choose")
     signals = Signals(world.offsets, world.received)
     page = np.asarray(choose(time, signals, crawl_next))
     if page.shape != time.shape or page.dtype.kind != "i":

@@ -335,7 +335,8 @@ def path(
     -------
     ndarray, shape of ``history.changed``, 1/time
     """
-    checks.require("history", history, "a History", isinstance(history, History))
+    checks.instance("history", history, History)
+    checks.function("estimator", estimator, "update")
     estimator, online = copy.deepcopy(estimator), hasattr(estimator, "update")
     if not online and np.shape(whole := estimator(history)) == history.changed.shape:
         return whole

@@ -121,10 +121,7 @@ class Greedy:
     evaluate = staticmethod(_evaluate)
 
     def __post_init__(self):
-        pages = self.pages
-        checks.require(
-            "pages", pages, "SignalledPages", isinstance(pages, SignalledPages)
-        )
+        checks.instance("pages", self.pages, SignalledPages)
         if self.terms is not None:
             checks.count("terms", self.terms)
         checks.number("discard_window", self.discard_window)
