@@ -13,23 +13,20 @@ from .errors import ArgumentError
 
 
 def require(name, array, rule, good):
-    """Raise an error that names the first entry for which `good` is false."""
+    """Raise an error that names the first entry for which `good` is false.
+
+    The error names the whole array if `good` is a single truth value.
+    """
     if not np.all(good):
         array = np.asarray(array)
-        index = tuple(np.argwhere(~np.broadcast_to(good, array.shape))[0].tolist())
+        index = tuple(np.argwhere(~np.asarray(good))[0].tolist())
         place = f" at index {index}" if index else ""
         raise ArgumentError(name, f"must be {rule}, got {array[index]}{place}")
 
 
-def ensure(name, value, rule, good):
-    """Raise an error that names the whole value unless `good` is true."""
-    if not good:
-        raise ArgumentError(name, f"must be {rule}, got {value!r}")
-
-
 def instance(name, value, kind):
     """Raise an error that names the class of the value unless it is of this kind."""
-    ensure(name, type(value), f"a {kind.__name__}", isinstance(value, kind))
+    require(name, type(value), f"a {kind.__name__}", isinstance(value, kind))
 
 
 def function(name, value, method):
@@ -39,8 +36,15 @@ def function(name, value, method):
     """
     found = getattr(value, method, value)
     good = callable(found) and not isinstance(value, type)
-    ensure(name, value, f"a function, or an object with `{method}`", good)
+    require(name, value, f"a function, or an object with `{method}`", good)
     return found
+
+
+def total(name, weight):
+    """The sums along the last axis, which must be positive."""
+    total = weight.sum(axis=-1)
+    require(name, total, "positive for at least one page", total > 0)
+    return total
 
 
 def unmasked(name, value):
@@ -51,8 +55,7 @@ def unmasked(name, value):
     try:
         return np.asarray(value)
     except ValueError:
-        rule = f"must have rows of one length, got {value!r}"
-        raise ArgumentError(name, rule) from None
+        raise ArgumentError(name, f"must be rectangular, got {value!r}") from None
 
 
 def floats(name, value):
@@ -115,7 +118,8 @@ def bits(name, value):
 
 def one_of(name, value, options):
     """The value, which must be one of the options."""
-    ensure(name, value, f"one of {[*options]}", value in options)
+    if value not in options:
+        raise ArgumentError(name, f"must be one of {[*options]}, got {value!r}")
     return value
 
 

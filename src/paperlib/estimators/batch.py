@@ -12,6 +12,8 @@ the root. From a rate above, the first step leads below. `mle_root` and
 `_moments_root` solve the two equations.
 """
 
+from __future__ import annotations
+
 import math
 import warnings
 

@@ -7,6 +7,8 @@ estimate by shrinking steps. `moments` gives the exact bias and RMSE after k cra
 `path`, `paths` and `rmse` follow any estimator over a history.
 """
 
+from __future__ import annotations
+
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -336,16 +338,16 @@ def path(
     ndarray, shape of ``history.changed``, 1/time
     """
     checks.instance("history", history, History)
-    checks.function("estimator", estimator, "update")
-    estimator, online = copy.deepcopy(estimator), hasattr(estimator, "update")
-    if not online and np.shape(whole := estimator(history)) == history.changed.shape:
+    estimate = checks.function("estimator", copy.deepcopy(estimator), "update")
+    online = hasattr(estimator, "update")
+    if not online and np.shape(whole := estimate(history)) == history.changed.shape:
         return whole
     if history.offsets is not None:
         raise ValueError("history must be without offsets for this estimator")
     each = [
-        estimator.update(history.changed[..., k], interval=history.interval[..., k])
+        estimate(history.changed[..., k], interval=history.interval[..., k])
         if online
-        else estimator(history.prefix(k + 1))
+        else estimate(history.prefix(k + 1))
         for k in range(history.changed.shape[-1])
     ]
     return np.stack(each, axis=-1)

@@ -1,5 +1,7 @@
 """Algorithm 1 of Busa-Fekete et al. (2025) as it is printed, for any crawl value."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -42,8 +44,7 @@ class ArgMax:
     discard_window: float = 0.0
 
     def __post_init__(self):
-        value = self.crawl_value
-        checks.ensure("crawl_value", value, "a function", callable(value))
+        checks.instance("crawl_value", self.crawl_value, Callable)
 
     def choose(self, time: NDArray, signals: Any, crawl: Any = None) -> NDArray:
         """Page of each slot; see `paperlib.worlds`."""
@@ -57,7 +58,7 @@ class ArgMax:
             n_signals = np.bincount(sender[new], minlength=n_pages)
             value = np.asarray(self.crawl_value(now - last, n_signals))
             good = value.shape == last.shape
-            checks.ensure("crawl_value", value, f"of shape {last.shape}", good)
+            checks.require("crawl_value", value, f"of shape {last.shape}", good)
             page[slot] = np.argmax(value)
             last[page[slot]] = now
         return page

@@ -144,7 +144,10 @@ class Greedy:
     def choose(self, time: NDArray, signals: Any, crawl: Any = None) -> NDArray:
         """Page of each slot; see `paperlib.worlds`."""
         believed = self.believed
+        n_pages = signals.offsets.size - 1
         pages = np.zeros(believed.alpha.size, PAGE)
+        rule = f"as many as the pages of the world, {n_pages}"
+        checks.require("pages", pages.size, rule, pages.size == n_pages)
         for name in ("change_rate", "importance", "false_rate"):
             pages[name] = getattr(believed, name)
         pages["terms"] = self.terms or np.inf
