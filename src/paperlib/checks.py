@@ -50,8 +50,7 @@ def total(name, weight):
 def unmasked(name, value):
     """The value as an array. Masked entries are an error: NumPy would count them."""
     if np.ma.is_masked(value):
-        n_masked = np.ma.count_masked(value)
-        raise ArgumentError(name, f"must have no masked entries, got {n_masked}")
+        raise ArgumentError(name, f"must have no masked entries, got {value}")
     try:
         return np.asarray(value)
     except ValueError:
@@ -62,10 +61,9 @@ def floats(name, value):
     """The value as a new array of floats or NaN. Dates and texts are errors."""
     array = unmasked(name, value)
     try:
-        array = np.add(array, 0.0, dtype=float)
+        return np.asarray(np.add(array, 0.0, dtype=float))  # not a scalar
     except (TypeError, ValueError):
         raise ArgumentError(name, f"must be numbers, got {value!r}") from None
-    return np.asarray(array)  # not a scalar
 
 
 def numbers(name, value, low=0.0, high=np.inf, *, above=False):
@@ -102,17 +100,14 @@ def count(name, value, least=1):
         whole = operator.index(value)
     except TypeError:
         whole = -1
-    if whole < least:
-        rule = "a positive integer" if least else "a non-negative integer"
-        raise ArgumentError(name, f"must be {rule}, got {value!r}")
+    require(name, value, f"an integer of at least {least}", whole >= least)
     return whole
 
 
 def bits(name, value):
     """The value as an array of bool; 0 and 1 are allowed."""
     array = unmasked(name, value)
-    if array.dtype != bool:
-        require(name, array, "boolean, or 0 and 1", (array == 0) | (array == 1))
+    require(name, array, "boolean, or 0 and 1", (array == 0) | (array == 1))
     return array.astype(bool)
 
 

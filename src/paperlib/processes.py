@@ -148,9 +148,12 @@ class History:
         checks.instance("later", later, History)
         interval, changed, starts = self.ragged()
         more_interval, more_changed, more_starts = later.ragged()
-        n_pages = more_starts.size - 1
-        rule = f"a history of {starts.size - 1} pages"
-        checks.require("later", n_pages, rule, more_starts.size == starts.size)
+        checks.require(
+            "later",
+            more_starts.size - 1,
+            f"a history of {starts.size - 1} pages",
+            more_starts.size == starts.size,
+        )
         return self._unchecked(
             interval=interleave(interval, starts, more_interval, more_starts),
             changed=interleave(changed, starts, more_changed, more_starts),
@@ -164,13 +167,13 @@ def _checked_offsets(offsets, interval):
     steps = np.diff(offsets, prepend=0, append=interval.size)
     flat = offsets.ndim == interval.ndim == 1 and offsets.size > 0
     rises = flat and not steps[0] and not steps[-1] and (steps >= 0).all()
-    rule = "integers that rise from 0 to the number of crawls in flat arrays"
+    rule = f"integers that rise from 0 to {interval.size}, beside flat arrays"
     checks.require("offsets", offsets, rule, rises and offsets.dtype.kind in "iu")
     return offsets.astype(np.int64)
 
 
 def interleave(first, starts, second, more_starts):
-    """Join two flat arrays: each page's numbers from the first, then from the second."""
+    """Join two flat arrays: of each page the first numbers, then the second ones."""
     places = np.repeat(starts[1:], np.diff(more_starts))
     return np.insert(first, places, second)
 

@@ -31,7 +31,6 @@ from .signals import SignalledPages
 # Relative rounding error of a sum of bandwidth over some thousand pieces. A sum this
 # close to a whole number counts as whole.
 ROUNDING = 1e-12
-STALE = 1e-18  # a probability of freshness below this adds nothing
 
 
 class Signals(NamedTuple):
@@ -259,9 +258,7 @@ def crawl(
     pages = world.pages
     time = slot_times(bandwidth, world.horizon)
     page = _chosen(world, policy, time)
-    # NumPy uses radix sort for integers of up to 16 bits.
-    small = page.astype(np.min_scalar_type(-pages.alpha.size))
-    order = np.argsort(small, kind="stable")
+    order = np.argsort(page, kind="stable")
     offsets = np.searchsorted(page[order], np.arange(pages.alpha.size + 1))
     crawls = Signals(offsets, time[order])
     signals = Signals(world.offsets, world.sent)
@@ -318,8 +315,6 @@ def _fresh_time(crawls, signals, alpha, doubt, borders):
         now = 0.0
         while window < borders.size - 1:
             border = borders[window + 1]
-            while p < STALE and signal[k] < min(crawl[j], border):
-                k += 1  # skip many signals of a page that is stale anyway
             end = min(crawl[j], signal[k], border)
             length = end - now
             stale = -math.expm1(-alpha[i] * length)

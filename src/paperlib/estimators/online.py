@@ -296,19 +296,15 @@ class SAM(SA):
     omega : float, default 1.0
         Friction, positive.
     initial : array_like, 1/time, default 0.0
-        The initial estimate z_0, non-negative.
-    velocity : array_like, 1/time, default 0.0
-        :math:`u_0 = (z_0 - z_{-1}) / \beta_{-1}`, without effect if omega is
-        1.
+        The initial estimate z_0, non-negative. It is also z_{-1} (our choice).
     """
 
     step: float = 1.3
     momentum: float = 0.75
     omega: float = 1.0
-    velocity: Any = 0.0
 
     def _start(self):
-        return self.initial, checks.floats("velocity", self.velocity), 1.0
+        return self.initial, 0.0, 1.0
 
     def _advance(self, k, changed, z, u, one):
         beta = (k + 1.0) ** -self.momentum

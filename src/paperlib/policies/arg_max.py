@@ -1,7 +1,5 @@
 """Algorithm 1 of Busa-Fekete et al. (2025) as it is printed, for any crawl value."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -57,8 +55,12 @@ class ArgMax:
             new = (since > 0) & (since >= self.discard_window) & (signals.time <= now)
             n_signals = np.bincount(sender[new], minlength=n_pages)
             value = np.asarray(self.crawl_value(now - last, n_signals))
-            good = value.shape == last.shape
-            checks.require("crawl_value", value, f"of shape {last.shape}", good)
+            checks.require(
+                "crawl_value",
+                value,
+                f"of shape {last.shape}",
+                value.shape == last.shape,
+            )
             page[slot] = np.argmax(value)
             last[page[slot]] = now
         return page

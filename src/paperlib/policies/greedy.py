@@ -122,8 +122,6 @@ class Greedy:
 
     def __post_init__(self):
         checks.instance("pages", self.pages, SignalledPages)
-        if self.terms is not None:
-            checks.count("terms", self.terms)
         checks.number("discard_window", self.discard_window)
 
     @property
@@ -146,8 +144,12 @@ class Greedy:
         believed = self.believed
         n_pages = signals.offsets.size - 1
         pages = np.zeros(believed.alpha.size, PAGE)
-        rule = f"as many as the pages of the world, {n_pages}"
-        checks.require("pages", pages.size, rule, pages.size == n_pages)
+        checks.require(
+            "pages",
+            pages.size,
+            f"as many as the pages of the world, {n_pages}",
+            pages.size == n_pages,
+        )
         for name in ("change_rate", "importance", "false_rate"):
             pages[name] = getattr(believed, name)
         pages["terms"] = self.terms or np.inf
