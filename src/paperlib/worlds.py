@@ -230,7 +230,8 @@ def crawl(
     world : World
         The world to crawl.
     policy : object or callable
-        A policy that picks pages, see `paperlib.worlds`.
+        A policy that picks pages, see `paperlib.worlds`. The first call of a
+        policy such as `Greedy` compiles it, which takes some 20 seconds, once.
     bandwidth : float or tuple, 1/time
         As in `slot_times`.
     borders : array_like, shape (n_windows + 1,), time, optional
