@@ -262,8 +262,8 @@ def test_a_folder_that_is_missing_shows_before_a_log_is_read(
     for name in ("opened", "gathered"):
         monkeypatch.setattr(reading, name, lambda *_, **__: pytest.fail("too early"))
     assert cli.main(command.split()) == 2
-    reason = "cannot write in the folder, No such file or directory: 'no'"
-    assert capsys.readouterr() == ("", f"recrawl: [Errno 2] {reason}\n")
+    reason = "cannot write in no: No such file or directory"
+    assert capsys.readouterr() == ("", f"recrawl: {reason}\n")
     assert not list(tmp_path.iterdir())
 
 
