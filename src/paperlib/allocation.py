@@ -18,6 +18,8 @@ crawls. The rates of each problem sum to the bandwidth. If no page gains from a
 crawl, all rates and the multiplier are 0.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -136,8 +138,7 @@ def proportional(
     (np.float64(0.5), np.float64(0.595))
     """
     d, mu, bandwidth = problem(change_rate, importance, bandwidth)
-    total = d.sum(axis=-1, keepdims=True)
-    checks.require("change_rate", total, "positive for at least one page", total > 0)
+    total = checks.total("change_rate", d)[..., np.newaxis]
     return _at_poisson_times(d, mu, bandwidth * d / total)
 
 

@@ -13,30 +13,57 @@ from .errors import ArgumentError
 
 
 def require(name, array, rule, good):
-    """Raise an error that names the first entry for which `good` is false."""
+    """Raise an error that names the first entry for which `good` is false.
+
+    The error names the whole array if `good` is a single truth value.
+    """
     if not np.all(good):
         array = np.asarray(array)
-        index = tuple(np.argwhere(~np.broadcast_to(good, array.shape))[0].tolist())
+        index = tuple(np.argwhere(~np.asarray(good))[0].tolist())
         place = f" at index {index}" if index else ""
         raise ArgumentError(name, f"must be {rule}, got {array[index]}{place}")
+
+
+def instance(name, value, kind):
+    """Raise an error that names the class of the value unless it is of this kind."""
+    require(name, type(value), f"a {kind.__name__}", isinstance(value, kind))
+
+
+def function(name, value, method):
+    """The method of the value, or the value itself if it is a function.
+
+    A class is an error: its method would take the first argument for the object.
+    """
+    found = getattr(value, method, value)
+    good = callable(found) and not isinstance(value, type)
+    require(name, value, f"a function, or an object with `{method}`", good)
+    return found
+
+
+def total(name, weight):
+    """The sums along the last axis, which must be positive."""
+    total = weight.sum(axis=-1)
+    require(name, total, "positive for at least one page", total > 0)
+    return total
 
 
 def unmasked(name, value):
     """The value as an array. Masked entries are an error: NumPy would count them."""
     if np.ma.is_masked(value):
-        n_masked = np.ma.count_masked(value)
-        raise ArgumentError(name, f"must have no masked entries, got {n_masked}")
-    return np.asarray(value)
+        raise ArgumentError(name, f"must have no masked entries, got {value}")
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise ArgumentError(name, f"must be rectangular, got {value!r}") from None
 
 
 def floats(name, value):
     """The value as a new array of floats or NaN. Dates and texts are errors."""
     array = unmasked(name, value)
     try:
-        array = np.add(array, 0.0, dtype=float)
+        return np.asarray(np.add(array, 0.0, dtype=float))  # not a scalar
     except (TypeError, ValueError):
         raise ArgumentError(name, f"must be numbers, got {value!r}") from None
-    return np.asarray(array)  # not a scalar
 
 
 def numbers(name, value, low=0.0, high=np.inf, *, above=False):
@@ -53,9 +80,10 @@ def numbers(name, value, low=0.0, high=np.inf, *, above=False):
 
 def number(name, value, low=0.0, high=np.inf, *, above=False):
     """The value as one finite float in [low, high]; `above` excludes low."""
-    if np.ndim(value):
-        raise ArgumentError(name, f"must be one number, got shape {np.shape(value)}")
-    return float(numbers(name, value, low, high, above=above))
+    array = numbers(name, value, low, high, above=above)
+    if array.ndim:
+        raise ArgumentError(name, f"must be one number, got shape {array.shape}")
+    return float(array)
 
 
 def rising(name, value, least=2, *, above=False):
@@ -72,17 +100,14 @@ def count(name, value, least=1):
         whole = operator.index(value)
     except TypeError:
         whole = -1
-    if whole < least:
-        rule = "a positive integer" if least else "a non-negative integer"
-        raise ArgumentError(name, f"must be {rule}, got {value!r}")
+    require(name, value, f"an integer of at least {least}", whole >= least)
     return whole
 
 
 def bits(name, value):
     """The value as an array of bool; 0 and 1 are allowed."""
     array = unmasked(name, value)
-    if array.dtype != bool:
-        require(name, array, "boolean, or 0 and 1", (array == 0) | (array == 1))
+    require(name, array, "boolean, or 0 and 1", (array == 0) | (array == 1))
     return array.astype(bool)
 
 

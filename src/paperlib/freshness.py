@@ -16,6 +16,8 @@ time beta without signals. With n signals in the time tau since the last crawl, 
 All arguments broadcast.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import exprel, hyp1f1
@@ -200,9 +202,7 @@ def mean(fresh: ArrayLike, importance: ArrayLike) -> NDArray:
     """
     fresh = np.asarray(fresh, dtype=float)
     importance = checks.numbers("importance", importance)
-    total = importance.sum(axis=-1)
-    checks.require("importance", total, "positive for at least one page", total > 0)
-    return np.vecdot(fresh, importance) / total
+    return np.vecdot(fresh, importance) / checks.total("importance", importance)
 
 
 def probability(

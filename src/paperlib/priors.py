@@ -102,7 +102,8 @@ class PseudoObservations:
         ndarray or float, shape ``history.shape``, 1/time
             Change rates; for a page without crawls, the mode of the prior.
         """
-        return history.by_page(mle(self.observed(history)))
+        observed = self.observed(history)
+        return history.by_page(mle(observed))
 
     def observed(self, history: History) -> History:
         """Append a history to the two pseudo-observations.
@@ -120,6 +121,7 @@ class PseudoObservations:
         History
             Ragged, of the same class. No page is degenerate.
         """
+        checks.instance("history", history, History)
         pages = (*history.shape, 1)
         interval = np.tile([self.changed, self.unchanged], pages)
         pseudo = type(history)(interval, np.tile([True, False], pages))

@@ -16,11 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from . import checks
-from .errors import ArgumentError
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,11 +145,15 @@ class History:
         >>> joined.interval, joined.offsets
         (array([1., 3., 2., 4.]), array([0, 2, 4]))
         """
+        checks.instance("later", later, History)
         interval, changed, starts = self.ragged()
         more_interval, more_changed, more_starts = later.ragged()
-        if starts.size != more_starts.size:
-            rule = f"must have as many pages, {self.shape}"
-            raise ArgumentError("later", f"{rule}, got {later.shape}")
+        checks.require(
+            "later",
+            more_starts.size - 1,
+            f"a history of {starts.size - 1} pages",
+            more_starts.size == starts.size,
+        )
         return self._unchecked(
             interval=interleave(interval, starts, more_interval, more_starts),
             changed=interleave(changed, starts, more_changed, more_starts),
@@ -161,33 +163,19 @@ class History:
 
 def _checked_offsets(offsets, interval):
     """Offsets as int64, checked against the intervals of the crawls."""
-    offsets = np.asarray(offsets)
+    offsets = checks.unmasked("offsets", offsets)
     steps = np.diff(offsets, prepend=0, append=interval.size)
-    one_axis = offsets.ndim == 1 and offsets.size > 0
-    rises = one_axis and not steps[0] and not steps[-1] and (steps >= 0).all()
-    if offsets.dtype.kind not in "iu" or interval.ndim != 1 or not rises:
-        rule = "must be integers that rise from 0 to the number of crawls"
-        got = f"got {offsets} beside intervals of shape {interval.shape}"
-        raise ArgumentError("offsets", f"{rule}, {got}")
+    flat = offsets.ndim == interval.ndim == 1 and offsets.size > 0
+    rises = flat and not steps[0] and not steps[-1] and (steps >= 0).all()
+    rule = f"integers that rise from 0 to {interval.size}, beside flat arrays"
+    checks.require("offsets", offsets, rule, rises and offsets.dtype.kind in "iu")
     return offsets.astype(np.int64)
 
 
-@njit(cache=True, nogil=True)
 def interleave(first, starts, second, more_starts):
-    """Join two flat arrays: each page's numbers from the first, then from the second.
-
-    This single pass takes a fifth of the time of np.insert (measured).
-    """
-    joined = np.empty(first.size + second.size, first.dtype)
-    n = 0
-    for i in range(starts.size - 1):
-        for k in range(starts[i], starts[i + 1]):
-            joined[n] = first[k]
-            n += 1
-        for k in range(more_starts[i], more_starts[i + 1]):
-            joined[n] = second[k]
-            n += 1
-    return joined
+    """Join two flat arrays: of each page the first numbers, then the second ones."""
+    places = np.repeat(starts[1:], np.diff(more_starts))
+    return np.insert(first, places, second)
 
 
 def observe(change_times: ArrayLike, crawl_times: ArrayLike) -> History:

@@ -7,6 +7,8 @@ Arguments always have the same order: change rates, estimated rates, importances
 the number of pages), the bandwidth, and then crawl rates or the exploration.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log1p

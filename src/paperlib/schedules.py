@@ -7,6 +7,8 @@ The times of all pages are one flat array with offsets: page i is crawled at
 ``time[offsets[i]:offsets[i + 1]]``, in rising order.
 """
 
+from __future__ import annotations
+
 import heapq
 from typing import Any
 
@@ -130,8 +132,7 @@ def low_discrepancy(crawl_rate: ArrayLike, n_slots: int) -> NDArray:
     array([0, 1, 0, 2, 0, 1, 0, 2])
     """
     rate = checks.numbers("crawl_rate", crawl_rate).ravel()
-    total = rate.sum()
-    checks.require("crawl_rate", total, "positive for at least one page", total > 0)
+    total = checks.total("crawl_rate", rate)
     return _earliest_deadline(rate, total, checks.count("n_slots", n_slots, 0))
 
 

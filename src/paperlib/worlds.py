@@ -31,7 +31,6 @@ from .signals import SignalledPages
 # Relative rounding error of a sum of bandwidth over some thousand pieces. A sum this
 # close to a whole number counts as whole.
 ROUNDING = 1e-12
-STALE = 1e-18  # a probability of freshness below this adds nothing
 
 
 class Signals(NamedTuple):
@@ -127,6 +126,7 @@ def draw_world(pages: SignalledPages, horizon: float, *, rng: Any = None) -> Wor
     >>> bool((world.received == world.sent + 0.5).all())
     True
     """
+    checks.instance("pages", pages, SignalledPages)
     horizon = checks.number("horizon", horizon, above=True)
     rng = np.random.default_rng(rng)
     sent, offsets = schedules.poisson(pages.gamma, horizon, rng=rng)
@@ -230,7 +230,8 @@ def crawl(
     world : World
         The world to crawl.
     policy : object or callable
-        A policy that picks pages, see `paperlib.worlds`.
+        A policy that picks pages, see `paperlib.worlds`. The first call of a
+        policy such as `Greedy` compiles it, which takes some 20 seconds, once.
     bandwidth : float or tuple, 1/time
         As in `slot_times`.
     borders : array_like, shape (n_windows + 1,), time, optional
@@ -250,6 +251,7 @@ def crawl(
     >>> run.freshness.round(3)
     np.float64(0.611)
     """
+    checks.instance("world", world, World)
     if borders is None:
         borders = [0.0, world.horizon]
     borders = checks.rising("borders", borders)
@@ -257,9 +259,7 @@ def crawl(
     pages = world.pages
     time = slot_times(bandwidth, world.horizon)
     page = _chosen(world, policy, time)
-    # NumPy uses radix sort for integers of up to 16 bits.
-    small = page.astype(np.min_scalar_type(-pages.alpha.size))
-    order = np.argsort(small, kind="stable")
+    order = np.argsort(page, kind="stable")
     offsets = np.searchsorted(page[order], np.arange(pages.alpha.size + 1))
     crawls = Signals(offsets, time[order])
     signals = Signals(world.offsets, world.sent)
@@ -283,9 +283,7 @@ def _chosen(world, policy, time):
         last[page] = now
         return bool(changed.any())
 
-    choose = getattr(policy, "choose", policy)
-    good = callable(choose) and not isinstance(policy, type)
-    checks.require("policy", policy, "a function, or an object with `choose`", good)
+    choose = checks.function("policy", policy, "choose")
     signals = Signals(world.offsets, world.received)
     page = np.asarray(choose(time, signals, crawl_next))
     if page.shape != time.shape or page.dtype.kind != "i":
@@ -318,8 +316,6 @@ def _fresh_time(crawls, signals, alpha, doubt, borders):
         now = 0.0
         while window < borders.size - 1:
             border = borders[window + 1]
-            while p < STALE and signal[k] < min(crawl[j], border):
-                k += 1  # skip many signals of a page that is stale anyway
             end = min(crawl[j], signal[k], border)
             length = end - now
             stale = -math.expm1(-alpha[i] * length)

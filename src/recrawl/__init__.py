@@ -48,7 +48,7 @@ def __getattr__(name):
         return getattr(importlib.import_module(f"recrawl.{_HOMES[name]}"), name)
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            f"recrawl.{name} needs the package {error.name}: "
+            f"recrawl needs the package {error.name} to read and write files: "
             "pip install '.[log]' in a clone",
             name=error.name,
         ) from None

@@ -297,12 +297,17 @@ def _convert(log, output, **given):
     import recrawl
 
     what, counts = recrawl.convert(log, output, **given)
-    _print(f"{output}: {_rows(counts)}, read from {what}")
-    _print(_next("estimate", output, "-o rates.parquet"))
+    file = shlex.quote(str(output))
+    _print(
+        f"{output}: {_rows(counts)}, read from {what}",
+        f"next: recrawl estimate {file} -o rates.parquet",
+    )
 
 
 def _next(command, output, more):
-    """A line with the command that goes on from an output."""
+    """A line with the command that goes on from an output, which must be Parquet."""
+    if output.suffix.lower() == ".csv":
+        return f"this is for other programs: recrawl {command} takes .parquet, no .csv"
     return f"next: recrawl {command} {shlex.quote(str(output))} {more}"
 
 
@@ -326,13 +331,12 @@ def _estimate(log, output, **given):
         "were Poisson",
         _drifted(found.drift),
     )
-    state = given["state"]
     if found.known:
         known, n_pages = found.known
         pages = units.counted(n_pages, "page")
         _print(f"{known:,} of {pages} of this log were in the state")
-    elif state:
-        _print(f"{state} is new: it begins with this log")
+    elif given["state"]:
+        _print(f"{given['state']} is new: it begins with this log")
     statuses = {f"of {status}": n for status, n in found.failed.items()}
     counted = {"failed fetches by status": statuses, "pages": found.kinds}
     for what, counts in counted.items():
@@ -363,11 +367,12 @@ def _estimate(log, output, **given):
     pace = units.rounded(found.pace)
     if found.pace:
         _print(f"the log made {pace} fetches a day, first and failed ones too")
-    if output.suffix.lower() != ".csv":
-        rate = pace.replace(",", "") if found.pace else "CRAWLS"
-        more = f"--bandwidth {rate}/day -o schedule.parquet"
-        _print("a page without a row in the log is not in the rates: --pages adds it")
-        _print(_next("schedule", output, more))
+    rate = pace.replace(",", "") if found.pace else "CRAWLS"
+    more = f"--bandwidth {rate}/day -o schedule.parquet"
+    _print(
+        "a page without a row in the log is not in the rates: --pages adds it",
+        _next("schedule", output, more),
+    )
 
 
 def _drifted(factors):
@@ -391,9 +396,8 @@ def _schedule(rates, output, bandwidth, **given):
         "A crawler that waits for each date in `due` leaves some 5% of its fetches "
         "unused. None is unused if the page with the greatest (days since its last "
         "crawl) x crawl_rate is always next.",
+        _next("export", output, "--to CRAWLER -o FILE"),
     )
-    if output.suffix.lower() != ".csv":
-        _print(_next("export", output, "--to CRAWLER -o FILE"))
 
 
 def _described(found, output, given):
@@ -427,8 +431,10 @@ def _described(found, output, given):
     rows = [["crawls a day", "in turn", f"scheduled{without}", "promised"]]
     for each in found.budgets:
         middle = each["promise"] and each["promise"][1]
-        fresh = each["in turn"], each["scheduled"], middle
-        rows.append([units.rounded(each["bandwidth"]), *map(_decimals, fresh)])
+        fresh = map(_decimals, [each["in turn"], each["scheduled"], middle])
+        if each["scheduled"] is None:
+            fresh = ["impossible"] * 3  # the greatest intervals need more crawls
+        rows.append([units.rounded(each["bandwidth"]), *fresh])
     yield (
         "expected freshness by bandwidth, with the errors of the rates, and under "
         "`promised` with their drift too:"

@@ -442,7 +442,7 @@ MASKED = {
 
 @pytest.mark.parametrize("call", MASKED.values(), ids=MASKED)
 def test_masked_entries_are_refused(call):
-    with pytest.raises(ArgumentError, match="must have no masked entries, got 1"):
+    with pytest.raises(ArgumentError, match=r"must have no masked entries, got .*--"):
         call(np.ma.masked_array(RATE, mask=[False, True, False]))
 
 

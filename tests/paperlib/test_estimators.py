@@ -331,16 +331,6 @@ def test_steps_go_on_under_a_new_crawl_rate(name):
     assert_allclose(found, recursion(bits, p), rtol=1e-12, atol=1e-12)
 
 
-def test_velocity_is_the_first_momentum():
-    # eqs. (12) and (13): z_1 = z_0 + beta_0 u_0 + eta_0 (drift - omega u_0)
-    for omega, velocity in ((0.5, 3.0), (1.0, 3.0), (2.0, -1.0)):
-        options = {"omega": omega, "initial": 4.0, "velocity": velocity}
-        found = SAM(2.0, **options).update(False)
-        assert found == pytest.approx(4.0 + velocity + (-4.0 - omega * velocity))
-    found = [SAM(2.0, velocity=v).update([True, False]) for v in (0.0, 3.0)]
-    assert_allclose(*found, rtol=1e-12)  # without effect, as omega is 1
-
-
 @pytest.mark.parametrize("unit", [1e-9, 60.0, 1e9])
 @pytest.mark.parametrize("make", [Naive, LLN, SA, SAM])
 def test_another_unit_of_time_rescales_online_estimates(make, unit):
@@ -472,6 +462,7 @@ def test_rmse_is_over_the_runs():
 
 
 # --------------------------------------------------------------------- bad input
+UPDATES = "estimator must be a function, or an object with `update`, got"
 GOOD, RAGGED = History([1.0, 2.0, 1.0], ONCE), History(np.ones(3), ONCE, [0, 1, 3])
 
 
@@ -486,8 +477,10 @@ GOOD, RAGGED = History([1.0, 2.0, 1.0], ONCE), History(np.ones(3), ONCE, [0, 1, 
         (lambda: SAM(1.0).update(1, crawl_rate=-2), "crawl_rate must be positive"),
         (lambda: LLN(1.0).moments(-1.0, [3]), "change_rate must be non-negative"),
         (lambda: path(LLN(1.0), RAGGED), "history must be without offsets"),
-        (lambda: mle([1, 0, 1]), "history must be a History, got 1 at"),
-        (lambda: paths([1, 0, 1], MLE=mle), "history must be a History, got 1 at"),
+        (lambda: mle([]), "history must be a History, got <class 'list'>"),
+        (lambda: paths([1, 0], MLE=mle), "history must be a History, got <class 'l"),
+        (lambda: path(LLN, GOOD), f"{UPDATES} <class 'paperlib.estimators.online.LLN'"),
+        (lambda: path(3, GOOD), f"{UPDATES} 3"),
     ],
 )
 def test_refusals_name_the_argument(call, message):

@@ -370,7 +370,7 @@ PAGES = SignalledPages([1.0, 2.0], 1.0, 0.5, 0.1)
         (lambda: freshness.crawl_value([1.0, np.nan], 0, PAGES),
          "elapsed must be non-negative, got nan at index (1,)"),
         (lambda: freshness.crawl_value(1.0, 0, PAGES, terms=0),
-         "terms must be a positive integer, got 0"),
+         "terms must be an integer of at least 1, got 0"),
         (lambda: freshness.mean_crawl_interval(-1.0, PAGES),
          "threshold must be non-negative, got -1.0"),
         (lambda: freshness.poisson_time(1.0, 1.0, -5.0),

@@ -387,7 +387,7 @@ ROUNDED = "(rounds of n_pages / bandwidth = 2)"
             f"exploration must be shorter than 10, got 10 {ROUNDED}",
         ),
         (lambda: run(-20.0), f"horizon {POSITIVE} -20.0"),
-        (lambda: run(20.0, n_runs=0), "n_runs must be a positive integer, got 0"),
+        (lambda: run(20.0, n_runs=0), "n_runs must be an integer of at least 1, got 0"),
         (
             lambda: Copies([1.0, np.nan], filled=True),
             "change_rate must be non-negative and finite, got nan at index (1,)",

@@ -81,7 +81,8 @@ def test_history_may_hold_no_crawl_at_all(nothing):
 
 
 SHAPE = "interval and changed must be arrays of one shape, got"
-RISE = "offsets must be integers that rise from 0 to the number of crawls, got"
+RISE = "offsets must be integers that rise from 0 to"
+FLAT = f"{RISE} 3, beside flat arrays, got"
 POSITIVE = "interval must be positive and finite, got"
 THREE = [1, 1, 1], [0, 1, 1]
 
@@ -99,16 +100,19 @@ THREE = [1, 1, 1], [0, 1, 1]
         (([1, 1], [0, 2]), "changed must be boolean, or 0 and 1, got 2 at index (1,)"),
         (([1, 1, 1], [0, 1]), f"{SHAPE} (3,) and (2,)"),
         ((1.0, True), f"{SHAPE} () and ()"),
-        ((*THREE, [0, 2]), f"{RISE} [0 2] beside intervals of shape (3,)"),
-        ((*THREE, [1, 3]), f"{RISE} [1 3] beside intervals of shape (3,)"),
-        ((*THREE, [0, 2, 1, 3]), f"{RISE} [0 2 1 3] beside intervals of shape (3,)"),
         (
-            ([[1, 1]], [[0, 1]], [0, 2]),
-            f"{RISE} [0 2] beside intervals of shape (1, 2)",
+            ([[1, 1], [1]], [[0, 1], [1]]),
+            "interval must be rectangular, got [[1, 1], [1",
         ),
-        ((*THREE, [0.0, 3.0]), f"{RISE} [0. 3.] beside intervals of shape (3,)"),
-        ((*THREE, [[0, 3]]), f"{RISE} [[0 3]] beside intervals of shape (3,)"),
-        (([], [], np.arange(0)), f"{RISE} [] beside intervals of shape (0,)"),
+        (([[1], [1]], [[0], [0, 1]]), "changed must be rectangular, got [[0], [0, 1]]"),
+        ((*THREE, [[0], [0, 3]]), "offsets must be rectangular, got [[0], [0, 3]]"),
+        ((*THREE, [0, 2]), f"{FLAT} [0 2]"),
+        ((*THREE, [1, 3]), f"{FLAT} [1 3]"),
+        ((*THREE, [0, 2, 1, 3]), f"{FLAT} [0 2 1 3]"),
+        (([[1, 1]], [[0, 1]], [0, 2]), f"{RISE} 2, beside flat arrays, got [0 2]"),
+        ((*THREE, [0.0, 3.0]), f"{FLAT} [0. 3.]"),
+        ((*THREE, [[0, 3]]), f"{FLAT} [[0 3]]"),
+        (([], [], np.arange(0)), f"{RISE} 0, beside flat arrays, got []"),
     ],
 )
 def test_history_refuses(arguments, message):
@@ -141,11 +145,17 @@ def test_join_appends_page_by_page(first, second):
         assert same(dense.prefix(4).join(second), dense)
 
 
-@pytest.mark.parametrize(("first", "second"), [([1, 2], [1, 2, 3]), ([1, 2], [1])])
-def test_join_refuses_other_pages(first, second):
-    message = f"later must have as many pages, (2,), got ({len(second)},)"
+@pytest.mark.parametrize(
+    ("later", "message"),
+    [
+        (ragged([1, 2, 3], 13), "later must be a history of 2 pages, got 3"),
+        (ragged([1], 13), "later must be a history of 2 pages, got 1"),
+        ([1.0], "later must be a History, got <class 'list'>"),
+    ],
+)
+def test_join_refuses_other_pages(later, message):
     with pytest.raises(ArgumentError, match=re.escape(message)):
-        ragged(first, 12).join(ragged(second, 13))
+        ragged([1, 2], 12).join(later)
 
 
 def test_join_does_not_check_again_what_two_histories_held(monkeypatch):
@@ -326,7 +336,7 @@ FIT = "shape mismatch: objects cannot be broadcast to a single shape"
         (chance, {"change_rate": [1, -1]}, "change_rate must be non-negative and"),
         (chance, {"interval": [1.0, -1.0]}, "interval must be"),
         (chance, {"interval": None, "crawl_rate": np.nan}, "crawl_rate must be"),
-        (runs, {"n_runs": 0}, "n_runs must be a positive integer, got 0"),
+        (runs, {"n_runs": 0}, "n_runs must be an integer of at least 1, got 0"),
     ],
 )
 def test_processes_refuse(function, arguments, message):

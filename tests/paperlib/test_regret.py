@@ -200,7 +200,7 @@ def radius(n_pages=4, exploration=8.0, level=0.9):
         (lambda: regret.burn_in([1.0], 0.1, min_rate=0), f"min_rate {POSITIVE} 0.0"),
         (lambda: regret.suboptimality(*ONE, 0.0), f"bandwidth {POSITIVE} 0.0"),
         (lambda: radius(level=0.0), "level must be in (0, 1], got 0.0"),
-        (lambda: radius(n_pages=0), "n_pages must be a positive integer, got 0"),
+        (lambda: radius(n_pages=0), "n_pages must be an integer of at least 1, got 0"),
         (lambda: radius(exploration=-8.0), f"exploration {POSITIVE} -8.0"),
         (
             lambda: regret.optimal_exploration(4, 2.0, horizon=9.0, bounds=(1.0, 0.5)),

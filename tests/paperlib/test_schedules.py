@@ -169,11 +169,11 @@ ZEROS = "crawl_rate must be positive for at least one page, got 0.0"
         (lambda: schedules.low_discrepancy([0.0, 0.0], 5), ZEROS),
         (
             lambda: schedules.low_discrepancy(1.0, 2.5),
-            "n_slots must be a non-negative integer, got 2.5",
+            "n_slots must be an integer of at least 0, got 2.5",
         ),
         (
             lambda: schedules.low_discrepancy(1.0, -1),
-            "n_slots must be a non-negative integer, got -1",
+            "n_slots must be an integer of at least 0, got -1",
         ),
         (
             lambda: schedules.poisson(1.0, 0.0),

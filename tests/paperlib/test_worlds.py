@@ -311,6 +311,7 @@ FINITE, RISE = (
     "must be non-negative and finite, got",
     "must rise, at least",
 )
+PAGE_CLASS = "must be a SignalledPages, got"
 OBJECT = "policy must be a function, or an object with `choose`, got"
 INTEGER = "policy must choose an integer for each of 4 slots, got"
 
@@ -353,6 +354,11 @@ INTEGER = "policy must choose an integer for each of 4 slots, got"
             f"borders {RISE} 2 numbers, got [2.0]",
         ),
         (lambda: draw_world(PAGES, 0), "horizon must be positive and finite, got 0.0"),
+        (lambda: draw_world([1.0], 4.0), f"pages {PAGE_CLASS} <class 'list'>"),
+        (
+            lambda: crawl(PAGES, fixed([0]), 1.0),
+            f"world must be a World, got {SignalledPages}",
+        ),
         (lambda: WORLD.delayed(-1.0), f"delay {FINITE} -1.0"),
     ],
 )

@@ -109,10 +109,29 @@ def test_estimate_prints_what_the_file_holds(rates, tmp_path, capsys):
         + ", ".join(f"{n} {kind}" for kind, n in found["kinds"].items() if n)
         + "\n",
         f"the log made {found['pace']:.3g} fetches a day, first and failed ones too",
+        "\nthis is for other programs: recrawl schedule takes .parquet, no .csv\n",
     ):
         assert part in said
     assert cli.main(list(map(str, command))) == 2
     assert "rates.csv exists; say --force" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("log", "kinds"),
+    [
+        (["http://a,2026-01-01,", "http://b,2026-01-02,"], "2 crawled once: "),
+        (
+            ["http://a,2026-01-01,", "http://a,2026-01-02,1", "http://b,2026-01-02,"],
+            "1 always changed, 1 crawled once: ",
+        ),
+    ],
+)
+def test_pages_without_an_interval_are_counted(tmp_path, capsys, log, kinds):
+    log = write(tmp_path / "log.csv", "url,time,changed\n" + "\n".join(log))
+    said = printed(["estimate", log, "-o", tmp_path / "rates.parquet"], capsys)
+    assert re.search(
+        f"^pages: {kinds}rates of the prior, ages or changes$", said, re.MULTILINE
+    )
 
 
 def cells(line):
@@ -145,6 +164,17 @@ def test_schedule_prints_what_the_function_finds(rates, tmp_path, capsys):
     assert len({len(line) for line in lines[9:15]}) == 1, "columns"
     assert "some 5% of its fetches" in lines[15]
     assert lines[16:] == [f"next: recrawl export {path} --to CRAWLER -o FILE"]
+
+
+def test_a_budget_below_the_greatest_intervals_is_impossible(rates, tmp_path, capsys):
+    path = tmp_path / "plan.csv"
+    command = ["schedule", rates, "--bandwidth", "90/day", "--greatest-interval", "1d"]
+    lines = printed([*command, "-o", path], capsys).splitlines()
+    rows = [cells(line) for line in lines if line.startswith(("45 ", "90 "))]
+    assert rows[0] == ["45", *["impossible"] * 3]
+    assert len(rows) == 2
+    assert all(float(cell) for cell in rows[1])
+    assert lines[-1].startswith("this is for other programs: recrawl export takes")
 
 
 def test_limits_and_their_prices(rates, tmp_path, capsys):
@@ -262,8 +292,8 @@ def test_a_folder_that_is_missing_shows_before_a_log_is_read(
     for name in ("opened", "gathered"):
         monkeypatch.setattr(reading, name, lambda *_, **__: pytest.fail("too early"))
     assert cli.main(command.split()) == 2
-    reason = "cannot write in the folder, No such file or directory: 'no'"
-    assert capsys.readouterr() == ("", f"recrawl: [Errno 2] {reason}\n")
+    reason = "cannot write in no: No such file or directory"
+    assert capsys.readouterr() == ("", f"recrawl: {reason}\n")
     assert not list(tmp_path.iterdir())
 
 

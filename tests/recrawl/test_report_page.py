@@ -199,8 +199,9 @@ def test_urls_hosts_and_file_names_are_shown_as_text(tmp_path):
 
 def test_commands_run(made):
     log, page, found = made
-    estimate, schedule = page.commands()
+    estimate, schedule, export = page.commands()
     assert (estimate.command, estimate.log) == ("estimate", [log])
+    assert (export.command, export.schedule) == ("export", schedule.output)
     assert schedule.bandwidth == pytest.approx(found.estimates.pace, rel=5e-3)
     assert "every 7.8 days" in page.text()
 

@@ -12,6 +12,8 @@ the root. From a rate above, the first step leads below. `mle_root` and
 `_moments_root` solve the two equations.
 """
 
+from __future__ import annotations
+
 import math
 import warnings
 
@@ -250,7 +252,7 @@ def mle(history: History, *, substitute: bool = False) -> NDArray:
     >>> float(mle(History([1.0, 2.0, 1.0], [True, False, True])).round(4))
     0.6931
     """
-    checks.require("history", history, "a History", isinstance(history, History))
+    checks.instance("history", history, History)
     interval, changed, offsets = history.ragged()
     rate, _ = _mle(interval, changed, offsets, every=False)
     if substitute:

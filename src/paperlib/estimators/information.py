@@ -4,6 +4,8 @@ Lemma 2 uses disjoint blocks to say which sequences of crawls allow learning. Le
 has a confidence radius.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import zeta

@@ -7,6 +7,8 @@ estimate by shrinking steps. `moments` gives the exact bias and RMSE after k cra
 `path`, `paths` and `rmse` follow any estimator over a history.
 """
 
+from __future__ import annotations
+
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -294,19 +296,15 @@ class SAM(SA):
     omega : float, default 1.0
         Friction, positive.
     initial : array_like, 1/time, default 0.0
-        The initial estimate z_0, non-negative.
-    velocity : array_like, 1/time, default 0.0
-        :math:`u_0 = (z_0 - z_{-1}) / \beta_{-1}`, without effect if omega is
-        1.
+        The initial estimate z_0, non-negative. It is also z_{-1} (our choice).
     """
 
     step: float = 1.3
     momentum: float = 0.75
     omega: float = 1.0
-    velocity: Any = 0.0
 
     def _start(self):
-        return self.initial, checks.floats("velocity", self.velocity), 1.0
+        return self.initial, 0.0, 1.0
 
     def _advance(self, k, changed, z, u, one):
         beta = (k + 1.0) ** -self.momentum
@@ -335,16 +333,17 @@ def path(
     -------
     ndarray, shape of ``history.changed``, 1/time
     """
-    checks.require("history", history, "a History", isinstance(history, History))
-    estimator, online = copy.deepcopy(estimator), hasattr(estimator, "update")
-    if not online and np.shape(whole := estimator(history)) == history.changed.shape:
+    checks.instance("history", history, History)
+    estimate = checks.function("estimator", copy.deepcopy(estimator), "update")
+    online = hasattr(estimator, "update")
+    if not online and np.shape(whole := estimate(history)) == history.changed.shape:
         return whole
     if history.offsets is not None:
         raise ValueError("history must be without offsets for this estimator")
     each = [
-        estimator.update(history.changed[..., k], interval=history.interval[..., k])
+        estimate(history.changed[..., k], interval=history.interval[..., k])
         if online
-        else estimator(history.prefix(k + 1))
+        else estimate(history.prefix(k + 1))
         for k in range(history.changed.shape[-1])
     ]
     return np.stack(each, axis=-1)

@@ -1,5 +1,7 @@
 """Intervals that follow the estimate: sections 4.1 and 5 of Grimes and Ford (2008)."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import numpy as np

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import checks
+
 
 @dataclass(frozen=True, eq=False)
 class ArgMax:
@@ -39,6 +41,9 @@ class ArgMax:
     crawl_value: Callable
     discard_window: float = 0.0
 
+    def __post_init__(self):
+        checks.instance("crawl_value", self.crawl_value, Callable)
+
     def choose(self, time: NDArray, signals: Any, crawl: Any = None) -> NDArray:
         """Page of each slot; see `paperlib.worlds`."""
         n_pages = signals.offsets.size - 1
@@ -49,6 +54,13 @@ class ArgMax:
             since = signals.time - last[sender]  # last crawl of the sender
             new = (since > 0) & (since >= self.discard_window) & (signals.time <= now)
             n_signals = np.bincount(sender[new], minlength=n_pages)
-            page[slot] = np.argmax(self.crawl_value(now - last, n_signals))
+            value = np.asarray(self.crawl_value(now - last, n_signals))
+            checks.require(
+                "crawl_value",
+                value,
+                f"of shape {last.shape}",
+                value.shape == last.shape,
+            )
+            page[slot] = np.argmax(value)
             last[page[slot]] = now
         return page

@@ -1,5 +1,7 @@
 """Crawls at fixed rates: LDS of Busa-Fekete et al. (2025)."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 

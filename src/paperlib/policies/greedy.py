@@ -99,7 +99,8 @@ class Greedy:
     .. math:: V(\tau) = \frac{\mu}{\Delta}
               \bigl(1 - (1 + \Delta\tau)\, e^{-\Delta\tau}\bigr).
 
-    All pages are crawled at time 0 (our choice). Ties go to the lower index.
+    All pages are crawled at time 0 (our choice). Ties go to the lower index. The first
+    call of a greedy policy compiles the slot loop, which takes some 20 seconds, once.
 
     Parameters
     ----------
@@ -121,12 +122,7 @@ class Greedy:
     evaluate = staticmethod(_evaluate)
 
     def __post_init__(self):
-        pages = self.pages
-        checks.require(
-            "pages", pages, "SignalledPages", isinstance(pages, SignalledPages)
-        )
-        if self.terms is not None:
-            checks.count("terms", self.terms)
+        checks.instance("pages", self.pages, SignalledPages)
         checks.number("discard_window", self.discard_window)
 
     @property
@@ -147,7 +143,14 @@ class Greedy:
     def choose(self, time: NDArray, signals: Any, crawl: Any = None) -> NDArray:
         """Page of each slot; see `paperlib.worlds`."""
         believed = self.believed
+        n_pages = signals.offsets.size - 1
         pages = np.zeros(believed.alpha.size, PAGE)
+        checks.require(
+            "pages",
+            pages.size,
+            f"as many as the pages of the world, {n_pages}",
+            pages.size == n_pages,
+        )
         for name in ("change_rate", "importance", "false_rate"):
             pages[name] = getattr(believed, name)
         pages["terms"] = self.terms or np.inf

@@ -137,13 +137,12 @@ def check_output(
     --------
     >>> check_output("no/such/rates.parquet", force=False)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    FileNotFoundError: [Errno 2] cannot write in the folder, ...: 'no/such'
+    FileNotFoundError: cannot write in no/such: ...
     """
     name, path = path, target(path)
     for file in inputs if path.exists() else ():
         if file is not None and os.path.exists(file) and path.samefile(file):
-            rule = f"must be another file than those that are read, got {path}"
-            raise ArgumentError(argument, rule)
+            raise ArgumentError(argument, f"must be no file that is read, got {path}")
     if endings and Path(name).suffix.lower() not in endings:
         rule = f"must end in {' or '.join(filter(None, endings))}, got {name}"
         raise ArgumentError(argument, rule)
@@ -155,8 +154,7 @@ def check_output(
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
-        reason = f"cannot write in the folder, {error.strerror}"
-        raise OSError(error.errno, reason, str(path.parent)) from None
+        raise type(error)(f"cannot write in {path.parent}: {error.strerror}") from None
 
 
 def check_pages(path: PathLike) -> None:

@@ -95,7 +95,8 @@ class Pages:
     counts : dict
         Those of `weighted`; empty without a table of importance.
     n_crawls : float
-        Median number of crawls of a page that has any; 0 if that is not known.
+        Median number of intervals between crawls of a page that has any; 0 if that
+        is not known.
     end : datetime64
         The last crawl of all; NaT if none is known.
     """

@@ -87,8 +87,8 @@ class Schedule:
         Of a list of pages: how many are "new", how many are "known" from the rates, and
         how many lines are "repeated"; empty without one.
     n_crawls, pace : float
-        Median number of crawls of a page in the log, and all its fetches a day; 0 if
-        the rates do not tell.
+        Median number of intervals between crawls of a page in the log, and all its
+        fetches a day; 0 if the rates do not tell.
     """
 
     bandwidth: float
@@ -124,8 +124,8 @@ class Schedule:
         return (
             f"in logs with {n} crawls of a page {_HELD[n][0]} of such ranges held what "
             f"came true in a fifth of the log's length, and {_HELD[n][1]} in as much "
-            f"time as the log has; this log has {rounded(self.n_crawls)} crawls "
-            "of a page"
+            f"time as the log has; this log has {rounded(self.n_crawls)} intervals "
+            "between crawls of a page"
         )
 
 

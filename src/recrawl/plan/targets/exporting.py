@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from paperlib import checks
 from paperlib.errors import ArgumentError
 from recrawl.log.database import database, first_line, pattern, sql
 from recrawl.log.files import named, replacing
@@ -151,10 +152,7 @@ def export(
 
 def _check(output, to, exported):
     """Raise a ValueError for a crawler, a dump or a name that do not fit."""
-    if to not in CRAWLERS:
-        known = ", ".join(TARGETS)
-        raise ArgumentError("to", f"must be one of {known}, got {to!r}")
-    crawler = CRAWLERS[to]
+    crawler = CRAWLERS[checks.one_of("to", to, TARGETS)]
     if exported is None and crawler.exported and not crawler.optional:
         rule = f"must be {crawler.exported} for {to!r}, got None"
         raise ArgumentError("exported", rule)

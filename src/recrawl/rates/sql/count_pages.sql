@@ -4,6 +4,8 @@
 select
     count_if(host = '') as "whose URL names no host",
     count_if(gone) as gone,
+    count_if(first_crawl = last_crawl and not gone) as
+        "crawled once: rates of the prior, ages or changes",
     count_if(unknown and n_incomparable = 0) as "never fetched successfully",
     count_if(unknown and n_incomparable > 0) as "fetched, but with nothing to compare",
     sum(n_incomparable)::bigint as incomparable,
