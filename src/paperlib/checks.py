@@ -107,7 +107,8 @@ def count(name, value, least=1):
 def bits(name, value):
     """The value as an array of bool; 0 and 1 are allowed."""
     array = unmasked(name, value)
-    require(name, array, "boolean, or 0 and 1", (array == 0) | (array == 1))
+    if array.dtype != bool:
+        require(name, array, "boolean, or 0 and 1", (array == 0) | (array == 1))
     return array.astype(bool)
 
 

@@ -174,8 +174,7 @@ def _checked_offsets(offsets, interval):
 
 def interleave(first, starts, second, more_starts):
     """Join two flat arrays: of each page the first numbers, then the second ones."""
-    places = np.repeat(starts[1:], np.diff(more_starts))
-    return np.insert(first, places, second)
+    return np.insert(first, np.repeat(starts[1:], np.diff(more_starts)), second)
 
 
 def observe(change_times: ArrayLike, crawl_times: ArrayLike) -> History:

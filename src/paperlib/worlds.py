@@ -231,7 +231,7 @@ def crawl(
         The world to crawl.
     policy : object or callable
         A policy that picks pages, see `paperlib.worlds`. The first call of a
-        policy such as `Greedy` compiles it, which takes some 20 seconds, once.
+        policy such as `Greedy` compiles it, which takes some seconds, once.
     bandwidth : float or tuple, 1/time
         As in `slot_times`.
     borders : array_like, shape (n_windows + 1,), time, optional

@@ -100,7 +100,7 @@ class Greedy:
               \bigl(1 - (1 + \Delta\tau)\, e^{-\Delta\tau}\bigr).
 
     All pages are crawled at time 0 (our choice). Ties go to the lower index. The first
-    call of a greedy policy compiles the slot loop, which takes some 20 seconds, once.
+    call of a greedy policy compiles the slot loop, which takes some seconds, once.
 
     Parameters
     ----------
