@@ -243,16 +243,18 @@ class Scheduler:
         }
         mean, stderr = known.pop("log_rate"), known.pop("log_stderr")
         checks.require("log_stderr", stderr, "positive", stderr > 0)
-        pages = SignalledPages(**known) if signals else None
-        if pages is None:
+        if signals:
+            pages = SignalledPages(**known)
+        else:
             pages = LearnedPages(known["importance"], *from_log(mean, stderr))
         if "host_limit" in limits:
             limits["host"] = [str(host) for host in table["host"].to_pylist()]
         last = column(table, "last_crawl")
         day = (last - np.datetime64(0, "us")) / np.timedelta64(1, "D")
         crawled = np.where(np.isnat(last), -np.inf, day)
-        given = {"discard_window": discard_window, "crawled": crawled}
-        scheduler = cls(pages, Limits(**limits), **given)
+        scheduler = cls(
+            pages, Limits(**limits), discard_window=discard_window, crawled=crawled
+        )
         scheduler.remove(np.flatnonzero(column(table, "gone")))
         return scheduler
 
@@ -593,8 +595,13 @@ class Scheduler:
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 limit = pages.importance / pages.change_rate
             limit[pages.change_rate == 0] = 0.0
-            known = pages.importance, pages.change_rate, pages.false_rate
-            values = *known, *lemma_4_rates(pages), limit
+            values = (
+                pages.importance,
+                pages.change_rate,
+                pages.false_rate,
+                *lemma_4_rates(pages),
+                limit,
+            )
             for name, value in zip(_KNOWN, values, strict=True):
                 records[name] = value
         records["stale"] = _stale(records["alpha"], self.learns)

@@ -261,8 +261,9 @@ def opened(
             shutil.rmtree(where, ignore_errors=True)
         tally.report(path, state=state)
         with _saved(folders, what, memory) as log:
-            local = log.connection, tally, log.n_pages, what
-            yield DistributedLog(*local, client, folders, memory)
+            yield DistributedLog(
+                log.connection, tally, log.n_pages, what, client, folders, memory
+            )
         tally.report(path, state=state)
 
 

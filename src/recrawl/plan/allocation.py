@@ -196,8 +196,9 @@ def optimal(
         return objectives.rates(code, d, mu, low, high, v)
 
     slope = np.sqrt(mu * (1.0 if objective == "age" else d))
-    limits = min_rate, max_rate, host, host_limit
-    return _limited(rates, (d, mu), slope, bandwidth, *limits)
+    return _limited(
+        rates, (d, mu), slope, bandwidth, min_rate, max_rate, host, host_limit
+    )
 
 
 def even(
@@ -230,5 +231,6 @@ def even(
     def rates(v, counts, low, high):
         return np.clip(np.where(counts > 0, v, 0.0), low, high)
 
-    limits = min_rate, max_rate, host, host_limit
-    return _limited(rates, (counts,), counts, bandwidth, *limits)
+    return _limited(
+        rates, (counts,), counts, bandwidth, min_rate, max_rate, host, host_limit
+    )

@@ -90,9 +90,13 @@ class Problem:
         Plan
             Both rates keep all limits, and so does their mixture.
         """
-        given = self.change_rate, self.importance, bandwidth
-        options = {"objective": self.objective} | self.limits
-        best = allocation.optimal(*given, **options).crawl_rate
+        best = allocation.optimal(
+            self.change_rate,
+            self.importance,
+            bandwidth,
+            objective=self.objective,
+            **self.limits,
+        ).crawl_rate
         even = self.in_turn(bandwidth).crawl_rate
         return Plan(best + self.hedge * (even - best))
 

@@ -447,8 +447,9 @@ def _tables(batch, *, model, with_state):
     columns = {name: page[name] for name in _COPIED}
     columns |= {"n_crawls": n, "n_changed": n_changed, **posterior}
     if model.period:
-        rates = posterior["log_rate"], posterior["log_stderr"]
-        columns["next_high"] = most_changes(*rates, model.period, model.drift)
+        columns["next_high"] = most_changes(
+            posterior["log_rate"], posterior["log_stderr"], model.period, model.drift
+        )
     now = freshness.crawled(bits, posterior["change_rate"])
     columns["freshness_now"] = pa.array(now, mask=np.isnan(now))
     columns["degenerate"] = _degenerate(history)

@@ -86,8 +86,16 @@ def insert(
             if format.kind != "table":
                 _insert(connection, number, whole, format, source)
                 return
-            given = connection, number, file, source.columns, tally, rows
-            tables.insert(*given, whole, format.name)
+            tables.insert(
+                connection,
+                number,
+                file,
+                source.columns,
+                tally,
+                rows,
+                whole,
+                format.name,
+            )
     except (duckdb.Error, pa.ArrowException, OSError) as error:
         if isinstance(error, duckdb.OutOfMemoryException) or "No space" in str(error):
             raise
