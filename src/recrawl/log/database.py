@@ -89,11 +89,13 @@ def database(memory: str, files: Iterable[Path] = ()) -> Iterator[tuple[Any, Pat
                 connection.execute("use large")
             yield connection, folder
         except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
-            if re.search("No space|failed to offload", str(error)):
+            text = str(error)  # it names the file, which may be on another disk
+            full = "No space" in text and str(folder) in text
+            if full or "failed to offload" in text:
                 reason = "no space left for temporary files; TMPDIR names another place"
                 raise OSError(errno.ENOSPC, reason, str(folder.parent)) from None
             if isinstance(error, duckdb.IOException):
-                raise OSError(errno.EIO, first_line(error), str(folder)) from None
+                raise OSError(errno.EIO, first_line(error)) from None
             rule = (
                 f"must be enough to sort the log, got {memory!r}: {first_line(error)}"
             )
