@@ -237,7 +237,8 @@ def test_fetches_with_nothing_to_compare_have_their_own_name(tmp_path, capsys):
     assert "3 pages never fetched successfully: rates of the prior (" in out
 
 
-def test_the_command_says_what_signals_tell(tmp_path, capsys):
+@pytest.mark.filterwarnings("default:rows left out")
+def test_the_command_says_what_signals_tell(tmp_path, capsys, monkeypatch):
     """Of pages with values of their own, with those of all, and without a signal."""
     rng = np.random.default_rng(7)
     changed = {"a": rng.random(4000) < 0.5, "b": [0, 1, 1, 0], "c": [1] * 9}
@@ -250,11 +251,14 @@ def test_the_command_says_what_signals_tell(tmp_path, capsys):
     pings = [(url, t - 9) for url, t, bit in log if rng.random() < likely[url[-1]][bit]]
     write(tmp_path / "log.csv", table(log))
     write(tmp_path / "pings.csv", table(pings, ("url", "time")))
-    command = ["estimate", str(tmp_path / "log.csv"), "-o", str(tmp_path / "r.csv")]
-    assert cli.main([*command, "--signals", str(tmp_path / "pings.csv")]) == 0
+    names = "log.csv", "-o", "r.csv", "--signals", "pings.csv", "--state", "s.parquet"
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["estimate", *names]) == 0
     out = capsys.readouterr().out
     assert f"{len(pings):,} signals used, precision 0." in out
     assert "; pages by whose these are: 1 page, 1 all, 1 none\n" in out
+    assert cli.main(["estimate", *names, "--force"]) == 0  # all is in the state
+    assert "0 signals used" in capsys.readouterr().out
 
 
 def test_signals_before_what_a_state_knows_are_not_counted_again(tmp_path):
