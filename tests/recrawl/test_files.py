@@ -95,6 +95,21 @@ def test_old_file_stays_when_a_step_fails(tmp_path, monkeypatch, step, error):
     assert os.listdir(tmp_path) == ["file"], "no temporary file is left"
 
 
+def test_an_interrupt_right_after_a_rename_leaves_no_temporary_file(
+    tmp_path, monkeypatch
+):
+    rename = os.rename
+
+    def interrupted(*paths):
+        rename(*paths)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_atomic(tmp_path / "file", b"new")
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_full_disk_names_the_file_that_did_not_fit(tmp_path):
     """Two outputs are written at once; a writer in C names none of them."""
     paths = [tmp_path / name for name in ("state.parquet", "rates.parquet")]

@@ -100,14 +100,14 @@ def replacing(path: PathLike, force: bool = True) -> Iterator[str]:
     path = target(path)
     _remove_abandoned(path.parent, _UNFINISHED, Path.unlink)
     # It gets the name that is searched for when it is locked, not before.
-    temporary = str(path.with_name(_UNLOCKED + uuid4().hex))
+    unlocked = str(path.with_name(_UNLOCKED + uuid4().hex))
+    temporary = str(path.with_name(_UNFINISHED + os.path.basename(unlocked)))
     try:
         # that of a file which others may not read is never open to them
         mode = 0o600 if path.exists() else 0o666
-        Path(temporary).touch(mode, exist_ok=False)
-        with _locked(temporary):
-            name = _UNFINISHED + os.path.basename(temporary)
-            temporary = str(Path(temporary).rename(path.with_name(name)))
+        Path(unlocked).touch(mode, exist_ok=False)
+        with _locked(unlocked):
+            os.rename(unlocked, temporary)
             yield temporary
             with named(temporary):
                 with open(temporary, "rb") as file:
@@ -119,9 +119,10 @@ def replacing(path: PathLike, force: bool = True) -> Iterator[str]:
                     raise FileExistsError(errno.EEXIST, reason, str(path))
                 os.replace(temporary, path)
     except BaseException as error:  # an interrupt leaves no temporary file either
-        Path(temporary).unlink(missing_ok=True)
+        for name in (unlocked, temporary):  # it may come right after the renaming
+            Path(name).unlink(missing_ok=True)
         # not the error of another file that is written within this context
-        if isinstance(error, OSError) and error.filename == temporary:
+        if isinstance(error, OSError) and error.filename in (unlocked, temporary):
             reason = error.strerror or str(error)
             raise OSError(error.errno, reason, str(path)) from error
         raise
