@@ -126,7 +126,9 @@ def test_a_full_disk_names_the_file_that_did_not_fit(tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="/dev/full and /proc are its own")
 def test_the_disk_that_failed_is_named(tmp_path):
     """Temporary files, a file elsewhere, a copy of a log, and the log itself."""
-    with pytest.raises(OSError, match=rf"TMPDIR names another .*'{tempfile.gettempdir()}'"):
+    with pytest.raises(
+        OSError, match=rf"TMPDIR names another .*'{tempfile.gettempdir()}'"
+    ):
         fill_from_database("temporary")
     with pytest.raises(OSError, match="elsewhere") as raised:
         fill_from_database(tmp_path / "elsewhere")
