@@ -178,7 +178,11 @@ def test_rates_that_cannot_be_used(tmp_path, capsys, column, values, message):
         ("importance", -5.0), ("importance", np.nan), ("dispersion", np.nan),
         ("freedom", 1e308), ("n_failed", -1), ("n_crawls", 1 << 60),
         ("n_changed", 99), ("n", [1 << 42]), ("interval", [-1.0]),
-        ("interval", [np.nan]), ("aged", []), ("url", None),
+        ("interval", [np.nan]), ("aged", []), ("bits", []), ("n", [0]), ("n", []),
+        ("importance", np.inf), ("last_change", None), ("url", None), ("url", ""),
+        ("dispersion", -1.0), ("freedom", -1.0), ("n_crawls", -1), ("n_crawls", None),
+        ("first_crawl", datetime(2224, 1, 1, tzinfo=UTC)),
+        ("last_crawl", datetime(2224, 1, 1, tzinfo=UTC)),
         ("last_row", datetime(2224, 1, 1, tzinfo=UTC)),
     ],
 )  # fmt: skip
