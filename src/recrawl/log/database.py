@@ -83,7 +83,9 @@ def database(memory: str, files: Iterable[Path] = ()) -> Iterator[tuple[Any, Pat
     ):
         try:
             size = sum(file.stat().st_size for file in files)
-            if size > _LARGE * _limit(connection):
+            query = "select parse_formatted_bytes(current_setting('memory_limit'))"
+            ((limit,),) = connection.execute(query).fetchall()  # bytes
+            if size > _LARGE * limit:
                 file = str(folder / "tables.duckdb")
                 connection.execute("attach $file as large", {"file": file})
                 connection.execute("use large")
@@ -124,12 +126,6 @@ def _connected(folder, memory):
             "set enable_progress_bar = true; set enable_progress_bar_print = false"
         )
     return connection
-
-
-def _limit(connection):
-    """Memory that a database may use, bytes."""
-    query = "select parse_formatted_bytes(current_setting('memory_limit'))"
-    return connection.execute(query).fetchall()[0][0]
 
 
 def run(connection: Any, query: str, what: str, **parameters: Any) -> Any:

@@ -62,10 +62,8 @@ def target(path: PathLike) -> Path:
         A folder; or a pipe or a device, which others would lose.
     """
     path = Path(path)
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if path.exists() and not path.is_file():
-        reason = "a pipe or a device is there, which is not written over"
+        reason = "a folder, a pipe or a device is there, which is not written over"
         raise OSError(errno.EEXIST, reason, str(path))
     return path.resolve() if path.is_symlink() else path
 
@@ -113,10 +111,10 @@ def replacing(path: PathLike, force: bool = True) -> Iterator[str]:
                 with open(temporary, "rb") as file:
                     os.fsync(file.fileno())
                 if path.exists():
+                    if not force:
+                        reason = "another run has made this file"
+                        raise FileExistsError(errno.EEXIST, reason, str(path))
                     shutil.copymode(path, temporary)
-                if not force and path.exists():
-                    reason = "another run has made this file"
-                    raise FileExistsError(errno.EEXIST, reason, str(path))
                 os.replace(temporary, path)
     except BaseException as error:  # an interrupt leaves no temporary file either
         for name in (unlocked, temporary):  # it may come right after the renaming
@@ -129,12 +127,12 @@ def replacing(path: PathLike, force: bool = True) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def named(path: str) -> Iterator[None]:
+def named(path: PathLike) -> Iterator[None]:
     """Context in which an OSError without a name gets that of a file.
 
     Parameters
     ----------
-    path : str
+    path : str or Path
         The file that is read or written.
 
     Yields
@@ -153,7 +151,7 @@ def named(path: str) -> Iterator[None]:
     except OSError as error:
         if error.filename is None:
             reason = error.strerror or str(error)
-            raise OSError(error.errno, reason, path) from error
+            raise OSError(error.errno, reason, str(path)) from error
         raise
 
 

@@ -271,7 +271,7 @@ def mended(
     groups = _whole_lines(content.sound(), longest)
     lines = (line for some in groups for line in some.splitlines(keepends=True))
     rows = check.rows(lines) if check else ((line, 1, "") for line in lines)
-    with named(str(target)), open(target, "wb") as out:
+    with named(target), open(target, "wb") as out:
         n_lines = _write_sound(rows, out, content.damage, number, file, tally)
     if content.damage and not n_lines:
         raise ValueError(
@@ -292,7 +292,7 @@ class _Content:
 
     def __iter__(self):
         start = before = 0
-        with named(str(self.path)), open(self.path, "rb") as file:
+        with named(self.path), open(self.path, "rb") as file:
             streams = members(file) if is_packed(self.path) else [(0, file)]
             try:
                 for start, stream in streams:  # noqa: B007
