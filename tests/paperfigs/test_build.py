@@ -576,6 +576,18 @@ def running(mark):
     return found
 
 
+def test_a_kernel_whose_build_died_first_ends():
+    """Its parent is another process then, whose end would never come."""
+    code = "from paperfigs import kernels; kernels.end_with_build(); print('lives')"
+    for parent, expected in (os.getpid(), (0, "lives\n")), (os.getppid(), (1, "")):
+        environment = os.environ | {"JPY_PARENT_PID": str(parent)}
+        kernel = [sys.executable, "-c", code]
+        found = subprocess.run(
+            kernel, env=environment, stdout=subprocess.PIPE, text=True, check=False
+        )
+        assert (found.returncode, found.stdout) == expected
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="kernels of other systems look up")
 @pytest.mark.parametrize("early", [True, False], ids=["starting", "computing"])

@@ -107,6 +107,17 @@ def test_suboptimality_is_the_utility_that_is_lost():
     assert found == pytest.approx(2 / 3 - plan[1] / (plan[1] + 1), rel=1e-12)
 
 
+@pytest.mark.parametrize("second", [1e-9, 1e-4, 1e6])
+def test_suboptimality_of_any_unit_of_time(second):
+    """All rates times the same, requests as they are: the share lost is the same."""
+    true, believed, importance = problems(6)
+    lost = regret.suboptimality(true, believed, importance, 4.0)
+    rates = true * second, believed * second
+    found = regret.suboptimality(*rates, importance, 4.0 * second)
+    np.testing.assert_allclose(found, lost, rtol=1e-9, atol=1e-12)
+    assert (lost > 1e-3).any()
+
+
 @pytest.mark.parametrize("bandwidth", [0.1, 4.0, 100.0])
 def test_the_bounds_of_lemma_4_are_in_order(bandwidth):
     true, believed, importance = pages = problems(5)

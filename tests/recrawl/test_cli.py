@@ -378,27 +378,37 @@ sys.exit(main())
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize(
-    ("event", "number"),
+    ("command", "event", "number"),
     [
-        *[("import", 300), ("import", 1100), ("ctypes.dlsym", 200)],
-        *[("tempfile.mkdtemp", 1), ("tempfile.mkstemp", 1)],
-        ("LLVMPY_LinkModules", 1),
+        *[("schedule", "import", 300), ("schedule", "import", 1100)],
+        *[("schedule", "ctypes.dlsym", 200), ("schedule", "tempfile.mkstemp", 1)],
+        *[("schedule", "tempfile.mkdtemp", 1), ("report", "tempfile.mkdtemp", 2)],
+        *[("estimate", "tempfile.mkdtemp", 1), ("estimate", "os.rename", 5)],
+        ("schedule", "LLVMPY_LinkModules", 1),
     ],
 )
-def test_a_signal_ends_a_schedule_in_one_line(rates, tmp_path, name, event, number):
-    plan, scratch = tmp_path / "plan.parquet", tmp_path / "scratch"
+def test_a_signal_ends_a_command_in_one_line(
+    rates, tmp_path, name, command, event, number
+):
+    output, scratch = tmp_path / "output", tmp_path / "scratch"
     scratch.mkdir()
-    command = name, event, number, "schedule", rates, "-o", plan, "--bandwidth", "9/day"
+    given = {
+        "schedule": [rates, "--bandwidth", "9/day"],
+        "estimate": [LOG, "--state", tmp_path / "state"],
+        "report": [LOG],
+    }
+    command = name, event, number, command, *given[command], "-o", output
     environment = os.environ | {"TMPDIR": str(scratch)}
     run = run_process(*command, code=SIGNALLED, env=environment, timeout=300)
     if run.returncode == 0:  # there are not so many of these events
-        assert plan.exists()
+        assert output.exists()
         return
     assert run.returncode == {"SIGINT": 130, "SIGTERM": 143}[name]
     assert run.stderr.startswith(f"recrawl: ended by {name}")
     assert run.stderr.count("\n") == 1
     assert not list(scratch.iterdir())
-    assert {path.name for path in tmp_path.iterdir()} <= {"scratch", "plan.parquet"}
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left in ({"scratch"}, {"scratch", "output"}, {"scratch", "output", "state"})
 
 
 # Prints which modules the command has imported, after its own output.

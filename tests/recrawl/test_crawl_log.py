@@ -23,6 +23,7 @@ from recrawl.log import reading
 from recrawl.log.history import History
 from recrawl.plan import allocation, problem
 from recrawl.rates import likelihood
+from recrawl.rates.host_prior import choose
 from recrawl.rates.prior import PseudoObservations
 from tests.recrawl.crawl_logs import START, parquet
 from tests.recrawl.made import simulate_history
@@ -285,6 +286,12 @@ def test_hosts_of_equal_rates_have_one_prior(tmp_path):
     found = estimate(tmp_path / "log.parquet", tmp_path / "rates.parquet")
     assert found.scales is None
     assert found.why.startswith("one prior for all pages: log loss of the last bit ")
+
+
+def test_a_page_with_one_bit_has_none_to_be_predicted_from():
+    history = History(np.ones(5), [True, False, True, False, True], [0, 2, 4, 5])
+    found = choose(history, bits=history, host=pa.array(["a", "b", "b"]))
+    assert "the last bit of 2 pages" in found.why
 
 
 @pytest.mark.filterwarnings("ignore:rows left out")

@@ -321,6 +321,9 @@ def test_pages_that_were_never_fetched_are_counted_and_promised_nothing(run, tmp
     assert plan["due"].null_count == N_PAGES, "no last crawl is known"
     assert set(run(columns, 20.0)[1]["due"].to_numpy()[never]) == {END}, "at once"
     assert run(few | {"n_crawls": n_crawls}, 20.0)[0].pages["unfetched"]["pages"] == 6
+    # where no page counts there is no mean: the fetched pages are unimportant
+    only = columns | {"importance": np.isin(np.arange(N_PAGES), never).astype(float)}
+    assert run(only, 20.0)[0].freshness is None
 
 
 # ------------------------------------------------- pages of which no row is known

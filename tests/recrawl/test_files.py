@@ -11,8 +11,11 @@ import pyarrow as pa
 import pytest
 
 from recrawl.log import files as _files
+from recrawl.log.database import database
 from recrawl.log.files import temporary_folder, write_atomic
+from recrawl.log.formats.checking import Utf8, mended
 from recrawl.log.output import table
+from recrawl.log.tally import Tally
 
 KILLED = """
 import os, sys
@@ -92,6 +95,21 @@ def test_old_file_stays_when_a_step_fails(tmp_path, monkeypatch, step, error):
     assert os.listdir(tmp_path) == ["file"], "no temporary file is left"
 
 
+def test_an_interrupt_right_after_a_rename_leaves_no_temporary_file(
+    tmp_path, monkeypatch
+):
+    rename = os.rename
+
+    def interrupted(*paths):
+        rename(*paths)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_atomic(tmp_path / "file", b"new")
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_full_disk_names_the_file_that_did_not_fit(tmp_path):
     """Two outputs are written at once; a writer in C names none of them."""
     paths = [tmp_path / name for name in ("state.parquet", "rates.parquet")]
@@ -103,6 +121,33 @@ def test_a_full_disk_names_the_file_that_did_not_fit(tmp_path):
         ):
             fill([state, rates][full])
         assert not os.listdir(tmp_path)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/dev/full and /proc are its own")
+def test_the_disk_that_failed_is_named(tmp_path):
+    """Temporary files, a file elsewhere, a copy of a log, and the log itself."""
+    with pytest.raises(
+        OSError, match=rf"TMPDIR names another .*'{tempfile.gettempdir()}'"
+    ):
+        fill_from_database("temporary")
+    with pytest.raises(OSError, match="elsewhere") as raised:
+        fill_from_database(tmp_path / "elsewhere")
+    assert "TMPDIR" not in str(raised.value)
+    log, copy = tmp_path / "log.csv", tmp_path / "copy"
+    log.write_bytes(b"url,time,changed\n\xff,2026-01-01,0\na,2026-01-01,0\n")
+    copy.mkdir()
+    (copy / "log.csv").symlink_to("/dev/full")
+    for file, failed in (log, copy / "log.csv"), (pathlib.Path("/proc/self/mem"), None):
+        with pytest.raises(OSError, match=rf"\[Errno .*'{failed or file}'"):
+            mended(file, copy, Utf8(), 0, Tally())
+
+
+def fill_from_database(name):
+    """Copy a table to a full disk: a path, or a file in the temporary folder."""
+    with database("200MiB") as (connection, folder):
+        path = folder / name
+        path.symlink_to("/dev/full")
+        connection.execute("copy (select 1) to $path (format csv)", {"path": str(path)})
 
 
 def fill(output):

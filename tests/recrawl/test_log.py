@@ -16,6 +16,7 @@ import pytest
 
 from recrawl import BadRowsWarning
 from recrawl.log import reading
+from recrawl.log.tally import Tally
 from tests.recrawl import crawl_logs
 from tests.recrawl.crawl_logs import START, parquet, table, write
 from tests.recrawl.thinned import every
@@ -322,6 +323,18 @@ def test_order_of_rows_and_split_into_files_do_not_matter(tmp_path, many, expect
     columns = map(list, zip(*many[2::3], strict=True))
     parquet(parts / "c.parquet", **dict(zip(COLUMNS, columns, strict=True)))
     assert agrees(parts, expected) == whole
+
+
+def test_the_first_places_are_named_whichever_part_of_a_log_is_read_first():
+    """Workers of a cluster are done in any order; three places are named."""
+    places = [(file, row, f"{file} row {row}") for file in (0, 1) for row in (2, 11)]
+    for order in itertools.permutations(places):
+        tally = Tally()
+        for place in order:
+            other = Tally()
+            other.add("bad", 1, [place])
+            tally.update(other)
+        assert (tally.counts["bad"], tally.places["bad"]) == (4, places[:3])
 
 
 # ---------------------------------------------------------------- memory

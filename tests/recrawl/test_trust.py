@@ -178,7 +178,12 @@ def test_rates_that_cannot_be_used(tmp_path, capsys, column, values, message):
         ("importance", -5.0), ("importance", np.nan), ("dispersion", np.nan),
         ("freedom", 1e308), ("n_failed", -1), ("n_crawls", 1 << 60),
         ("n_changed", 99), ("n", [1 << 42]), ("interval", [-1.0]),
-        ("interval", [np.nan]), ("aged", []), ("url", None),
+        ("interval", [np.inf]), ("interval", [1.0, 2.0]), ("aged", []),
+        ("bits", []), ("n", [0]), ("n", []),
+        ("importance", np.inf), ("last_change", None), ("url", None), ("url", ""),
+        ("dispersion", -1.0), ("freedom", -1.0), ("n_crawls", -1), ("n_crawls", None),
+        ("first_crawl", datetime(2224, 1, 1, tzinfo=UTC)),
+        ("last_crawl", datetime(2224, 1, 1, tzinfo=UTC)),
         ("last_row", datetime(2224, 1, 1, tzinfo=UTC)),
     ],
 )  # fmt: skip
@@ -189,6 +194,8 @@ def test_a_state_that_was_not_written_so_is_refused(folder, capsys, column, valu
     stored = pq.read_table(state)
     k = stored.schema.get_field_index(column)
     values = stored[column].to_pylist()
+    if isinstance(value, list):  # as many as there were, or none
+        value = value * len(values[3])
     damaged = pa.array([*values[:3], value], stored.schema.field(k).type)
     pq.write_table(stored.set_column(k, column, damaged), state)
     assert "--state must be as estimate wrote it" in said(capsys, "estimate", *given)

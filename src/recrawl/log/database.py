@@ -83,17 +83,21 @@ def database(memory: str, files: Iterable[Path] = ()) -> Iterator[tuple[Any, Pat
     ):
         try:
             size = sum(file.stat().st_size for file in files)
-            if size > _LARGE * _limit(connection):
+            query = "select parse_formatted_bytes(current_setting('memory_limit'))"
+            ((limit,),) = connection.execute(query).fetchall()  # bytes
+            if size > _LARGE * limit:
                 file = str(folder / "tables.duckdb")
                 connection.execute("attach $file as large", {"file": file})
                 connection.execute("use large")
             yield connection, folder
         except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
-            if re.search("No space|failed to offload", str(error)):
+            text = str(error)  # it names the file, which may be on another disk
+            full = "No space" in text and str(folder) in text
+            if full or "failed to offload" in text:
                 reason = "no space left for temporary files; TMPDIR names another place"
                 raise OSError(errno.ENOSPC, reason, str(folder.parent)) from None
             if isinstance(error, duckdb.IOException):
-                raise OSError(errno.EIO, first_line(error), str(folder)) from None
+                raise OSError(errno.EIO, first_line(error)) from None
             rule = (
                 f"must be enough to sort the log, got {memory!r}: {first_line(error)}"
             )
@@ -122,12 +126,6 @@ def _connected(folder, memory):
             "set enable_progress_bar = true; set enable_progress_bar_print = false"
         )
     return connection
-
-
-def _limit(connection):
-    """Memory that a database may use, bytes."""
-    query = "select parse_formatted_bytes(current_setting('memory_limit'))"
-    return connection.execute(query).fetchall()[0][0]
 
 
 def run(connection: Any, query: str, what: str, **parameters: Any) -> Any:

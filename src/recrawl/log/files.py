@@ -62,10 +62,8 @@ def target(path: PathLike) -> Path:
         A folder; or a pipe or a device, which others would lose.
     """
     path = Path(path)
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if path.exists() and not path.is_file():
-        reason = "a pipe or a device is there, which is not written over"
+        reason = "a folder, a pipe or a device is there, which is not written over"
         raise OSError(errno.EEXIST, reason, str(path))
     return path.resolve() if path.is_symlink() else path
 
@@ -100,40 +98,41 @@ def replacing(path: PathLike, force: bool = True) -> Iterator[str]:
     path = target(path)
     _remove_abandoned(path.parent, _UNFINISHED, Path.unlink)
     # It gets the name that is searched for when it is locked, not before.
-    temporary = str(path.with_name(_UNLOCKED + uuid4().hex))
+    unlocked = str(path.with_name(_UNLOCKED + uuid4().hex))
+    temporary = str(path.with_name(_UNFINISHED + os.path.basename(unlocked)))
     try:
         # that of a file which others may not read is never open to them
         mode = 0o600 if path.exists() else 0o666
-        Path(temporary).touch(mode, exist_ok=False)
-        with _locked(temporary):
-            name = _UNFINISHED + os.path.basename(temporary)
-            temporary = str(Path(temporary).rename(path.with_name(name)))
+        Path(unlocked).touch(mode, exist_ok=False)
+        with _locked(unlocked):
+            os.rename(unlocked, temporary)
             yield temporary
             with named(temporary):
                 with open(temporary, "rb") as file:
                     os.fsync(file.fileno())
                 if path.exists():
+                    if not force:
+                        reason = "another run has made this file"
+                        raise FileExistsError(errno.EEXIST, reason, str(path))
                     shutil.copymode(path, temporary)
-                if not force and path.exists():
-                    reason = "another run has made this file"
-                    raise FileExistsError(errno.EEXIST, reason, str(path))
                 os.replace(temporary, path)
     except BaseException as error:  # an interrupt leaves no temporary file either
-        Path(temporary).unlink(missing_ok=True)
+        for name in (unlocked, temporary):  # it may come right after the renaming
+            Path(name).unlink(missing_ok=True)
         # not the error of another file that is written within this context
-        if isinstance(error, OSError) and error.filename == temporary:
+        if isinstance(error, OSError) and error.filename in (unlocked, temporary):
             reason = error.strerror or str(error)
             raise OSError(error.errno, reason, str(path)) from error
         raise
 
 
 @contextlib.contextmanager
-def named(path: str) -> Iterator[None]:
+def named(path: PathLike) -> Iterator[None]:
     """Context in which an OSError without a name gets that of a file.
 
     Parameters
     ----------
-    path : str
+    path : str or Path
         The file that is read or written.
 
     Yields
@@ -152,7 +151,7 @@ def named(path: str) -> Iterator[None]:
     except OSError as error:
         if error.filename is None:
             reason = error.strerror or str(error)
-            raise OSError(error.errno, reason, path) from error
+            raise OSError(error.errno, reason, str(path)) from error
         raise
 
 

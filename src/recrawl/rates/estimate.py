@@ -407,7 +407,7 @@ def _estimates(log, model, counts, suspects, known):
     kinds = {name: counts[name] for name in _DEGENERATE} | kinds
     signals = {}
     if model.quality is not None:
-        query = "select sum(n_signals)::bigint from sorted"
+        query = "select coalesce(sum(n_signals), 0)::bigint from sorted"
         (n_signals,) = log.connection.execute(query).fetchone()
         precision, recall = map(float, model.quality.of_all)
         signals = {"used": n_signals, "precision": precision, "recall": recall}

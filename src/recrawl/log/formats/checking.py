@@ -25,6 +25,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from recrawl.log.files import named
 from recrawl.log.formats.base import is_packed, members
 from recrawl.log.formats.records import LOST
 from recrawl.log.tally import Tally
@@ -270,7 +271,7 @@ def mended(
     groups = _whole_lines(content.sound(), longest)
     lines = (line for some in groups for line in some.splitlines(keepends=True))
     rows = check.rows(lines) if check else ((line, 1, "") for line in lines)
-    with open(target, "wb") as out:
+    with named(target), open(target, "wb") as out:
         n_lines = _write_sound(rows, out, content.damage, number, file, tally)
     if content.damage and not n_lines:
         raise ValueError(
@@ -291,7 +292,7 @@ class _Content:
 
     def __iter__(self):
         start = before = 0
-        with open(self.path, "rb") as file:
+        with named(self.path), open(self.path, "rb") as file:
             streams = members(file) if is_packed(self.path) else [(0, file)]
             try:
                 for start, stream in streams:  # noqa: B007
