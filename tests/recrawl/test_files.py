@@ -13,6 +13,7 @@ import pytest
 from recrawl.log import files as _files
 from recrawl.log.database import database
 from recrawl.log.files import temporary_folder, write_atomic
+from recrawl.log.formats.base import is_packed
 from recrawl.log.formats.checking import Utf8, mended
 from recrawl.log.output import table
 from recrawl.log.tally import Tally
@@ -140,6 +141,8 @@ def test_the_disk_that_failed_is_named(tmp_path):
     for file, failed in (log, copy / "log.csv"), (pathlib.Path("/proc/self/mem"), None):
         with pytest.raises(OSError, match=rf"\[Errno .*'{failed or file}'"):
             mended(file, copy, Utf8(), 0, Tally())
+    with pytest.raises(OSError, match=r"\[Errno .*'/proc/self/mem'"):
+        is_packed("/proc/self/mem")
 
 
 def fill_from_database(name):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from recrawl.log.database import assign, pattern
+from recrawl.log.files import named
 from recrawl.types import PathLike
 
 __all__ = [
@@ -112,7 +113,7 @@ def is_packed(path: PathLike) -> bool:
     -------
     bool
     """
-    with open(path, "rb", buffering=0) as file:
+    with named(path), open(path, "rb", buffering=0) as file:
         return file.read(2) == b"\x1f\x8b"
 
 
