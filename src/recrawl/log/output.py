@@ -142,7 +142,8 @@ def check_output(
     name, path = path, target(path)
     for file in inputs if path.exists() else ():
         if file is not None and os.path.exists(file) and path.samefile(file):
-            raise ArgumentError(argument, f"must be no file that is read, got {path}")
+            rule = f"must be another file than those that are read, got {path}"
+            raise ArgumentError(argument, rule)
     if endings and Path(name).suffix.lower() not in endings:
         rule = f"must end in {' or '.join(filter(None, endings))}, got {name}"
         raise ArgumentError(argument, rule)
