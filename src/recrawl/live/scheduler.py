@@ -32,6 +32,7 @@ from recrawl.types import PathLike
 __all__ = ["LearnedPages", "Limits", "NoPageError", "Scheduler"]
 
 _VERSION = 4  # of the file format
+_CENTURY = 36_525.0  # days
 _SPARE = 5 / 4  # arrays that are too short grow by so much, not page by page
 _NO_SIGNALS = np.empty(0, np.int64), np.empty(0)
 _KNOWN = "importance", "change_rate", "false_rate", "alpha", "gamma", "beta", "limit"
@@ -167,6 +168,8 @@ class Scheduler:
     >>> scheduler.report(page, changed=True)
     """
 
+    _latest = math.inf  # later times are those of another unit
+
     def __init__(
         self,
         pages: SignalledPages | LearnedPages,
@@ -211,6 +214,7 @@ class Scheduler:
             No such file.
         ValueError
             The file is damaged, lacks a column, or holds a value that is none.
+            A time that is given later is a century after the last crawl.
 
         Examples
         --------
@@ -225,6 +229,9 @@ class Scheduler:
         >>> page = scheduler.next(time=19_001.5)
         >>> columns["url"][page]
         '/news'
+        >>> scheduler.next(time=19_001.5 * 86_400)
+        Traceback (most recent call last):
+        ValueError: time must be days since 1970, got 1641729600.0
         >>> scheduler.report(page, changed=True)
         """
         # Reading needs pyarrow, and scheduling does not.
@@ -255,6 +262,7 @@ class Scheduler:
         scheduler = cls(
             pages, Limits(**limits), discard_window=discard_window, crawled=crawled
         )
+        scheduler._latest = crawled.max(initial=_CENTURY) + _CENTURY
         scheduler.remove(np.flatnonzero(column(table, "gone")))
         return scheduler
 
@@ -657,8 +665,10 @@ class Scheduler:
 
     def _advance(self, time):
         """Set the clock to a time that is not before it."""
-        if not (type(time) is float and self._clock <= time < math.inf):
+        if not (type(time) is float and self._clock <= time < self._latest):
             time = checks.number("time", time, low=-math.inf)
+            if time > self._latest:
+                raise ValueError(f"time must be days since 1970, got {time!r}")
             if time < self._clock:
                 raise ValueError(
                     f"time must not go back, got {time!r} after {self._clock}"
