@@ -359,6 +359,7 @@ def test_records_of_a_warc_file(tmp_path, name, version):
     ]  # fmt: skip
 
 
+@LEAKY
 @pytest.mark.parametrize("name", ["a.warc", "a.warc.gz"])
 def test_records_behind_a_long_one_are_read(tmp_path, name):
     """Most of a long body is passed by; a packed file must be read to do so."""
