@@ -43,7 +43,7 @@ def test_utility_at_the_beginning_and_in_the_end(elapsed):
     np.testing.assert_allclose(found, [[expected]], rtol=1e-12)
 
 
-def test_copies_are_stale_in_the_beginning_unless_told():
+def test_copies_are_stale_in_the_beginning_by_default():
     assert regret.utility([1.0, 0.0], [3.0, 2.0], [1.0, 0.0], elapsed=0.0) == 0.0
 
 
