@@ -7,10 +7,10 @@ A mutant is a package with one operator, comparison or number changed. It is kil
 a test fails or takes too long. The tests of a mutant are those of the five files of the
 package's tests that name its module most often, and the examples of the module. The
 quick tests of the first file come first, for all mutants; then, for those that are
-left, those of the other files; then the slow tests. Results are added to
-`build/mutants.jsonl`: a second run goes on from there, and tries only the mutants that
-are not killed yet. `equivalent_mutants.csv` lists those that no test can tell from the
-library, and why.
+left, those of the other files; then the slow tests; last, the quick tests of all other
+files of the package. Results are added to `build/mutants.jsonl`: a second run goes on
+from there, and tries only the mutants that are not killed yet. `equivalent_mutants.csv`
+lists those that no test can tell from the library, and why.
 
 mutmut leaves out every function that has a decorator, thus all kernels, and keeps
 all mutants of the others in one file; cosmic-ray changes the sources in place, which
@@ -45,8 +45,9 @@ N_FILES = 5
 # One file finds most mutants, and many files take long to import.
 ROUNDS = (
     ("not slow", slice(1)),
-    ("not slow", slice(1, None)),
-    ("slow", slice(None)),
+    ("not slow", slice(1, N_FILES)),
+    ("slow", slice(N_FILES)),
+    ("not slow", slice(N_FILES, None)),
 )
 SECONDS = 600  # of processor time: to compile the scheduler takes 30
 MEMORY = 12 * 2**30  # bytes of addresses, of which most are never touched
@@ -126,9 +127,9 @@ def mutants():
 
 
 def tests_of(package):
-    """The test files of each module, those that name it most often first."""
+    """All test files for each module, those that name it most often first."""
     folder = ROOT / "tests" / package
-    used = {path: path.read_text() for path in folder.rglob("test_*.py")}
+    used = {path: path.read_text() for path in sorted(folder.rglob("test_*.py"))}
     files = {}
     for path in (COPY / package).rglob("*.py"):
         own = path.stem if path.stem != "__init__" else path.parent.name
@@ -136,8 +137,8 @@ def tests_of(package):
             test: len(re.findall(rf"\b{own}\b", text)) + 99 * test.stem.endswith(own)
             for test, text in used.items()
         }
-        best = sorted(count, key=count.get, reverse=True)[:N_FILES]
-        files[path.relative_to(COPY).as_posix()] = [t for t in best if count[t]]
+        best = sorted(count, key=count.get, reverse=True)
+        files[path.relative_to(COPY).as_posix()] = best
     return files
 
 

@@ -291,7 +291,8 @@ def machine(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("cores", "memory", "notebooks"), [(8, 64e9, 8), (8, 7e9, 3), (8, 1e9, 1)]
+    ("cores", "memory", "notebooks"),
+    [(8, 64e9, 8), (8, 8e9, 4), (8, 7e9, 3), (8, 1e9, 1)],
 )
 def test_one_notebook_for_each_core_runs_if_memory_allows(
     machine, cores, memory, notebooks

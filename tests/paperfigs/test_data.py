@@ -184,6 +184,10 @@ def test_hourly_rates_have_one_median(kind, spread):
     unit = {"log-logistic": stats.logistic(scale=1.0)}.get(kind, stats.norm(0, spread))
     quartiles = np.quantile(period - np.log(17.5 * 24), (0.25, 0.75))
     np.testing.assert_allclose(quartiles, unit.ppf((0.25, 0.75)), atol=8 * spread / 141)
+    # the figures were drawn with periods that rise with the numbers drawn
+    rng = np.random.default_rng(1)
+    draw = rng.logistic if kind == "log-logistic" else rng.normal
+    assert stats.spearmanr(draw(size=20_000), period).statistic > 0.99
 
 
 def test_hourly_rates_of_debian_are_real_ones_scaled():

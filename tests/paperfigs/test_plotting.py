@@ -51,6 +51,11 @@ def test_claim_rows_show_where_each_criterion_is_met_and_where_none_speaks():
     np.testing.assert_allclose(colors[0], [red, green, green])
     np.testing.assert_allclose(colors[1], [green, grey, red])
     assert [label.get_text() for label in ax.get_yticklabels()] == [*met]
+    borders = ax.collections[1].get_segments()
+    assert [border.tolist() for border in borders] == [
+        [[10, 0.5], [1000, 0.5]],
+        [[10, 1.5], [1000, 1.5]],
+    ]
     assert ax.get_xscale() == "log"
     assert ax.lines[0].get_xdata()[0] == 100
     bottom, top = ax.get_ylim()
@@ -69,7 +74,9 @@ def test_saves_four_files_and_a_record(checkout, claims):
     }
     assert [p.name for p in folder.parent.iterdir()] == ["paper"]
     assert (folder / "fig1.png").read_bytes().startswith(b"\x89PNG")
-    record = json.loads((folder / "fig1.json").read_text())
+    text = (folder / "fig1.json").read_text()
+    assert text.startswith('{\n "figure"')  # as those under version control
+    record = json.loads(text)
     assert record["figure"] == "paper/fig1"
     assert record["parameters"] == {"n": 5, "rates": [0.5, 1.0]}
     assert record["claims"] == claims.records()

@@ -3,6 +3,7 @@
 `test_plain.py` compares the same functions with the plain forms.
 """
 
+import collections
 import decimal
 import itertools
 import math
@@ -18,7 +19,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import gammainc
 
 from paperlib import freshness
-from paperlib.lemma_4 import lemma_4
+from paperlib.lemma_4 import evaluate, lemma_4, lower, reach, upper
 from paperlib.signals import SignalledPages
 
 RATES = np.geomspace(1e-6, 1e6, 25)
@@ -405,3 +406,31 @@ def test_walds_identity_is_used_only_where_it_is_exact():
         rates = alpha[i] + signalled[i], false_rate[i], alpha[i], gamma[i], beta[i]
         exact = lemma_4(iota[i], *rates, 1e6)
         assert_allclose(lemma_4(iota[i], *rates, np.inf), exact, rtol=1e-11)
+
+
+Page = collections.namedtuple(
+    "Page", "importance change_rate false_rate alpha gamma beta limit stale"
+)
+State = collections.namedtuple("State", "value slope curve decay limit")
+
+
+def test_the_bounds_from_a_state_enclose_the_crawl_value():
+    """The state is the value with its derivative, and `reach` inverts `upper`."""
+    rng = np.random.default_rng(5)
+    for x in rng.exponential(1.5, 60):
+        pages = random_pages(rng, 1)
+        iota = float(x / pages.alpha[0])
+        limit = float(pages.importance[0] / pages.change_rate[0])
+        rates = [float(getattr(pages, name)[0]) for name in Page._fields[:-2]]
+        page = Page(*rates, limit, stale=math.inf)
+        state = State(*evaluate(page, iota, math.inf), limit)
+        times = iota * (1 + np.array([0, -1e-5, 1e-5, -0.9, -0.3, -0.01, 0.01, 0.3, 2]))
+        value = [freshness.crawl_value(time, 0, pages)[0] for time in times]
+        slope = (value[2] - value[1]) / (times[2] - times[1])
+        assert state[:2] == pytest.approx([value[0], slope], rel=1e-6)
+        for d, true in zip(times[3:] - iota, value[3:], strict=True):
+            bound = upper(state, d)
+            assert lower(state, d) <= true * (1 + 1e-11)
+            assert true <= bound * (1 + 1e-11)
+            if d > 0 and bound < limit:
+                assert reach(state, bound) == pytest.approx(d, rel=1e-9)

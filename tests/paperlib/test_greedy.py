@@ -37,7 +37,7 @@ NAMES = "change_rate", "importance", "recall", "false_rate"
 
 
 def full_arg_max(policy, time, signals):
-    """Every slot looks at every page, and takes the first of the best."""
+    """Every slot looks at every page (`policies.arg_max`): the first of the best."""
     believed = policy.believed
 
     def value(elapsed, n_signals):
@@ -123,6 +123,8 @@ WINDOW = GreedyNCIS(TWO, discard_window=0.5)
 )  # fmt: skip
 def test_slots_by_hand(policy, time, events, expected):
     assert chosen(policy, time, *events) == expected
+    signals = signals_of(policy.pages.alpha.size, *events)
+    assert full_arg_max(policy, np.array(time), signals).tolist() == expected
 
 
 def test_good_signals_are_strictly_above_both_limits():

@@ -43,6 +43,10 @@ def test_utility_at_the_beginning_and_in_the_end(elapsed):
     np.testing.assert_allclose(found, [[expected]], rtol=1e-12)
 
 
+def test_copies_are_stale_in_the_beginning_by_default():
+    assert regret.utility([1.0, 0.0], [3.0, 2.0], [1.0, 0.0], elapsed=0.0) == 0.0
+
+
 def test_after_the_burn_in_utility_is_within_tolerance_from_any_state():
     change, _, importance = problems(3)
     crawl = allocation.optimal_poisson(change, importance, 5.0).crawl_rate

@@ -3,6 +3,7 @@
 `test_plain.py` compares the same functions with the plain forms.
 """
 
+import math
 import re
 from dataclasses import fields
 
@@ -161,6 +162,14 @@ def test_bounds_and_degenerate_pages():
     expected = [0, np.inf, silent[2], 0, 0.3, alpha + 0.3, silent[6]]
     assert_allclose(found.change_rate, expected, rtol=1e-9)
     assert_allclose(found.recall, [nan, nan, 0, nan, 1, 0.3 / (alpha + 0.3), 0], 1e-9)
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1e3, 1e6, 1e12])
+def test_a_short_interval_without_and_a_long_one_with_a_change(ratio):
+    """Also where nearly all is explained, so that the log-likelihood is nearly 0."""
+    found = fit(History([[1.0, ratio]], [[0, 1]]), [[0, 0]])
+    # the slope of the log-likelihood, ratio / expm1(alpha ratio) - 1, is 0
+    assert found.change_rate[0] == pytest.approx(math.log1p(ratio) / ratio, rel=1e-12)
 
 
 def test_signals_in_proportion_to_the_intervals_leave_one_parameter_open():

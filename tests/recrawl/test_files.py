@@ -42,6 +42,23 @@ def test_what_a_killed_run_left_is_removed_and_a_running_one_keeps_its_file(tmp_
     assert os.listdir(tmp_path) == ["rates.csv"]
 
 
+def test_what_replaces_a_private_file_is_never_open_to_others(tmp_path):
+    path, mask = tmp_path / "rates.csv", os.umask(0)
+    try:
+        path.touch(0o600)
+        with _files.replacing(path) as running:
+            assert os.stat(running).st_mode & 0o777 == 0o600
+    finally:
+        os.umask(mask)
+
+
+def test_a_file_that_cannot_be_made_is_named(tmp_path):
+    path = tmp_path / "none" / "rates.csv"
+    with pytest.raises(FileNotFoundError) as raised:
+        write_atomic(path, b"new")
+    assert str(path) in str(raised.value)
+
+
 def test_of_two_runs_that_make_one_file_the_second_fails(tmp_path):
     path = tmp_path / "rates.csv"
     with (

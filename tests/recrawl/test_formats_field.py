@@ -819,6 +819,22 @@ def test_watches(tmp_path, watch, histories, other):
     assert short(converted(folder, tmp_path)) == CHECKS
 
 
+@pytest.mark.parametrize(
+    ("last_checked", "expected"),
+    [(day(4), [(PAGE, 3, "false"), (PAGE, 4, "true")]),
+     ("never", [(PAGE, 3, "false"), (PAGE, 3, "true")])],
+)  # fmt: skip
+def test_without_an_interval_of_its_own_a_watch_tells_its_changes(
+    tmp_path, last_checked, expected
+):
+    watch = {"url": PAGE, "last_checked": last_checked}
+    found = converted(datastore(tmp_path / "data", a=(watch, HISTORY)), tmp_path)
+    assert short(found) == expected
+    quiet, change = found
+    assert quiet["start"].startswith("2026-08-01")
+    assert change["last_modified"].startswith("2026-08-03")
+
+
 def test_one_file_of_all_watches(tmp_path):
     """As versions before 0.53 wrote it, with the name of a folder that is none."""
     folder = datastore(tmp_path / "data", a=(DAILY, HISTORY), b=({}, HISTORY))

@@ -11,6 +11,7 @@ from io import BytesIO
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
@@ -356,6 +357,19 @@ def test_records_of_a_warc_file(tmp_path, name, version):
         {"row": 6, "url": f"{URL}chunked", "time": first, "status": 200,
          "digest": sha1(CHUNKED)},
     ]  # fmt: skip
+
+
+@LEAKY
+@pytest.mark.parametrize("name", ["a.warc", "a.warc.gz"])
+def test_records_behind_a_long_one_are_read(tmp_path, name):
+    """Most of a long body is passed by; a packed file must be read to do so."""
+    long = np.random.default_rng(1).bytes(300_000)
+    path = tmp_path / name
+    with path.open("wb") as file:
+        writer = WARCWriter(file, gzip=path.suffix == ".gz")
+        for number, body in ((1, long), (2, b"short")):
+            add_record(writer, "response", URL, f"2026-10-0{number}T00:00:00Z", body)
+    assert [row["digest"] for row in rows(path)] == [sha1(long), sha1(b"short")]
 
 
 @LEAKY

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import shutil
 import socket
 from datetime import UTC, datetime
@@ -101,10 +102,17 @@ def test_a_sample_of_another_format_is_refused(tmp_path, name):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_of_several_formats_is_refused(tmp_path):
-    for sample in ("crawl.log", "git.txt"):
-        (tmp_path / sample).write_bytes((SAMPLES / sample).read_bytes())
-    with pytest.raises(ValueError, match=r"of one format, got heritrix: .*; git: "):
+@pytest.mark.parametrize(
+    ("n", "shown"),
+    [(1, "1.log; git"), (3, "1.log, {0}/2.log, {0}/3.log; git"),
+     (5, "1.log, {0}/2.log, {0}/3.log and 2 more; git")],
+)  # fmt: skip
+def test_a_folder_of_several_formats_is_refused(tmp_path, n, shown):
+    samples = {f"{k}.log": "crawl.log" for k in range(1, n + 1)}
+    for name, sample in (samples | {"git.txt": "git.txt"}).items():
+        (tmp_path / name).write_bytes((SAMPLES / sample).read_bytes())
+    message = f"of one format, got heritrix: {{0}}/{shown}: {{0}}/git.txt"
+    with pytest.raises(ValueError, match=re.escape(message.format(tmp_path))):
         recrawl.convert(tmp_path, tmp_path / "log.parquet")
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import recrawl
-from recrawl import cli, units
+from recrawl import cli, report_page, units
 from recrawl.log import reading
 from tests.recrawl.crawl_logs import recorded, table, write
 
@@ -105,6 +105,48 @@ def test_numbers_are_those_of_the_functions(made, tmp_path):
     came, told = share @ n / 96, p @ n / 96
     said = f"Of 96 crawls {came:.1%} found a change, and {told:.1%} were predicted"
     assert f"{said}: pages changed as often as predicted." in text
+
+
+@pytest.mark.parametrize(
+    ("errors", "word"),
+    [(-2.1, "less often than"), (-1.9, "as often as"),
+     (1.9, "as often as"), (2.1, "more often than")],
+)  # fmt: skip
+def test_pages_change_as_predicted_within_two_standard_errors(
+    made, tmp_path, monkeypatch, errors, word
+):
+    """Of 400 crawls that change with probability 1/2 the share has the error 1/40."""
+    bins = np.array([[0.5, 0.5 + errors / 40, 400.0]])
+    found = recrawl.Backtest(400, {"prior": 0.7}, {"prior": 0.0}, {"prior": bins})
+    monkeypatch.setattr(report_page, "backtest", lambda *_, **__: found)
+    recrawl.report(made[0], tmp_path / "report.html")
+    text = Page(tmp_path / "report.html").text()
+    assert f"pages changed {word} predicted." in text
+
+
+def line(picture, color):
+    """Points of the longest line of a color in SVG: those of errors are short."""
+    paths = re.findall(rf'<path d="([^"]*)"[^>]*stroke: {color}', picture)
+    points = [re.findall(r"[ML] (\S+) (\S+)", path) for path in paths]
+    return np.array(max(points, key=len), float)
+
+
+def test_predictions_that_come_true_are_on_the_diagonal(made, tmp_path, monkeypatch):
+    p = np.array([0.1, 0.4, 0.8])
+    bins = np.column_stack([p, p, [100.0] * 3])
+    found = recrawl.Backtest(300, {"prior": 0.7}, {"prior": 0.0}, {"prior": bins})
+    monkeypatch.setattr(report_page, "backtest", lambda *_, **__: found)
+    recrawl.report(made[0], tmp_path / "report.html")
+    page = Page(tmp_path / "report.html")
+    pictures = [each["src"].partition("base64,")[2] for each in page.all("img")]
+    drawn = [base64.b64decode(picture).decode() for picture in pictures]
+    (picture,) = [text for text in drawn if "b4b4b4" in text]
+    start, end = line(picture, "#b4b4b4")
+    points = line(picture, "#0b62a4")
+    slope = (end[1] - start[1]) / (end[0] - start[0])
+    expected = start[1] + slope * (points[:, 0] - start[0])
+    assert len(points) == 3
+    np.testing.assert_allclose(points[:, 1], expected, atol=1e-3)
 
 
 def test_pages_that_are_crawled_too_rarely_and_too_often(made):

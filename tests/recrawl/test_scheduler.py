@@ -1,4 +1,4 @@
-"""The scheduler: every slot beside the full arg max, limits, files, bad input."""
+"""The scheduler (`live.slots`): every slot beside the full arg max, limits, errors."""
 
 import copy
 import re

@@ -124,6 +124,72 @@ def test_pages_take_their_own_values_where_they_are_known_well():
     assert np.array_equal(found["precision"], own.precision)
 
 
+def test_quality_of_all_pages_adds_the_numbers_of_each():
+    """Pages of one signal count, too: most pages have few."""
+    history, n_signals, _ = simulated(400, 4, np.random.default_rng(4))
+    own, n = signals.fit(history, n_signals), history.total(n_signals)
+    n_changes = own.change_rate * history.total(history.interval)
+    known = np.isfinite(own.precision) & np.isfinite(n_changes)
+    assert (n[known] == 1).sum() > 20
+    true = (own.precision * n)[known].sum()
+    expected = [true / n[known].sum(), true / n_changes[known].sum()]
+    assert Quality(history, n_signals).of_all == pytest.approx(expected, rel=1e-12)
+
+
+def errors(alpha, b, interval, changed, n_signals):
+    """Standard errors of precision and recall, by differences of the likelihood."""
+
+    def log_likelihood(a, b):
+        eta = a * interval + b * n_signals
+        return np.where(changed, np.log(-np.expm1(-eta)), -eta).sum()
+
+    def recall(a, b, gamma):
+        p = -np.expm1(-b)
+        return p * gamma / (a + p * gamma)
+
+    point, h = np.array([alpha, b]), 1e-4 * np.array([alpha, b])
+    step = np.diag(h)
+    information = np.empty((2, 2))
+    for i, j in np.ndindex(2, 2):
+        corners = [
+            v * w * log_likelihood(*(point + v * step[i] + w * step[j]))
+            for v in (-1, 1)
+            for w in (-1, 1)
+        ]
+        information[i, j] = -sum(corners) / (4 * h[i] * h[j])
+    time = interval.sum()
+    known = np.append(point, n_signals.sum() / time)
+    covariance = np.zeros((3, 3))
+    covariance[:2, :2] = np.linalg.inv(information)
+    covariance[2, 2] = known[2] / time  # of a Poisson number over the time
+    slope = np.array(
+        [
+            (recall(*(known + d)) - recall(*(known - d))) / (2 * d.max())
+            for d in np.diag(1e-6 * known)
+        ]
+    )
+    of_precision = np.exp(-b) * np.sqrt(covariance[1, 1])
+    return of_precision, np.sqrt(slope @ covariance @ slope)
+
+
+def test_pages_are_precise_if_both_standard_errors_are_at_most_a_tenth():
+    history, n_signals, _ = simulated(400, 150, np.random.default_rng(6))
+    found = Quality(history, n_signals).columns(history, n_signals)["signals_from"]
+    own, n = signals.fit(history, n_signals), history.total(n_signals)
+    alpha, b = own.change_rate * (1 - own.recall), -np.log1p(-own.precision)
+    inside = (alpha > 1e-3) & (b > 1e-3) & np.isfinite(alpha + b) & (n >= 10)
+    n_precise = n_checked = 0
+    for i in np.flatnonzero(inside):
+        part = slice(*history.offsets[i : i + 2])
+        crawls = history.interval[part], history.changed[part], n_signals[part]
+        largest = max(errors(alpha[i], b[i], *crawls))
+        if abs(largest / 0.1 - 1) > 1e-3:  # not a tie, to the error of differences
+            assert (found[i] == "page") == (largest < 0.1)
+            n_precise += found[i] == "page"
+            n_checked += 1
+    assert 30 < n_precise < n_checked - 30
+
+
 # ---------------------------------------------------------------- suspects
 
 
