@@ -212,6 +212,8 @@ class Scheduler:
         ------
         FileNotFoundError
             No such file.
+        ModuleNotFoundError
+            PyArrow is missing: ``pip install '.[log]'`` brings it.
         ValueError
             The file is damaged, lacks a column, or holds a value that is none.
             A time that is given later is a century after the last crawl.

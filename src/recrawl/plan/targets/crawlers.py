@@ -69,7 +69,7 @@ CRAWLERS = {
         endings=(*_TEXT, ".gz", ".txt.gz"),
     ),
     "storm": Crawler(
-        "split -l 10000 {file} bulk. && for part in bulk.*; do curl -s "
+        "rm -f bulk.* && split -l 10000 {file} bulk. && for part in bulk.*; do curl -s "
         "-H 'Content-Type: application/x-ndjson' -XPOST localhost:9200/_bulk "
         '--data-binary "@$part"; done\n'
         'pause the topology before, and look at "errors" of each answer',
