@@ -40,6 +40,12 @@ def function(name, value, method):
     return found
 
 
+def shape(name, value, wanted):
+    """Raise an error unless a value has this shape."""
+    found = np.shape(value)
+    require(name, str(found), f"of shape {wanted}", found == wanted)
+
+
 def total(name, weight):
     """The sums along the last axis, which must be positive."""
     total = weight.sum(axis=-1)
@@ -89,8 +95,8 @@ def number(name, value, low=0.0, high=np.inf, *, above=False):
 def rising(name, value, least=2, *, above=False):
     """The value as a 1-D array of `least` or more rising floats."""
     array = numbers(name, value, above=above)
-    if array.ndim != 1 or array.size < least or not (np.diff(array) > 0).all():
-        raise ArgumentError(name, f"must rise, at least {least} numbers, got {value}")
+    rises = array.ndim == 1 and array.size >= least and (np.diff(array) > 0).all()
+    require(name, array, f"rising, at least {least} numbers", rises)
     return array
 
 

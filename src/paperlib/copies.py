@@ -132,8 +132,7 @@ class Copies:
         # Copies of a page in this time: the first starts at the last earlier crawl,
         # the others at each crawl. A copy ends at the next crawl or at the end.
         start = np.insert(time, offsets[:-1], self._last)
-        change = time + self._until_change(page)
-        change = np.insert(change, offsets[:-1], self._change)
+        change = np.insert(time + self._until_change(page), offsets[:-1], self._change)
         end = np.insert(time, offsets[1:], duration)
         fresh = np.maximum(np.minimum(change, end) - np.maximum(start, 0.0), 0.0)
         fresh = np.add.reduceat(fresh, offsets[:-1] + pages)

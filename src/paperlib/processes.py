@@ -75,8 +75,9 @@ class History:
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of an array with one number for each page."""
-        ragged = self.offsets is not None
-        return (self.offsets.size - 1,) if ragged else self.interval.shape[:-1]
+        if self.offsets is None:
+            return self.interval.shape[:-1]
+        return (self.offsets.size - 1,)
 
     @property
     def n_crawls(self) -> NDArray:
@@ -148,15 +149,11 @@ class History:
         checks.instance("later", later, History)
         interval, changed, starts = self.ragged()
         more_interval, more_changed, more_starts = later.ragged()
-        checks.require(
-            "later",
-            more_starts.size - 1,
-            f"a history of {starts.size - 1} pages",
-            more_starts.size == starts.size,
-        )
+        checks.shape("later", more_starts[1:], starts[1:].shape)  # of one per page
+        places = np.repeat(starts[1:], np.diff(more_starts))
         return self._unchecked(
-            interval=interleave(interval, starts, more_interval, more_starts),
-            changed=interleave(changed, starts, more_changed, more_starts),
+            interval=np.insert(interval, places, more_interval),
+            changed=np.insert(changed, places, more_changed),
             offsets=starts + more_starts,
         )
 
@@ -170,11 +167,6 @@ def _checked_offsets(offsets, interval):
     rule = f"integers that rise from 0 to {interval.size}, beside flat arrays"
     checks.require("offsets", offsets, rule, rises and offsets.dtype.kind in "iu")
     return offsets.astype(np.int64)
-
-
-def interleave(first, starts, second, more_starts):
-    """Join two flat arrays: of each page the first numbers, then the second ones."""
-    return np.insert(first, np.repeat(starts[1:], np.diff(more_starts)), second)
 
 
 def observe(change_times: ArrayLike, crawl_times: ArrayLike) -> History:
@@ -317,8 +309,9 @@ def simulate_history(
     shape = np.broadcast_shapes(change_rate.shape, mean.shape, (n_crawls,))
 
     def draw(stream):
-        poisson = interval is None
-        unit = stream.standard_exponential(shape) if poisson else np.ones(shape)
+        unit = (
+            stream.standard_exponential(shape) if interval is None else np.ones(shape)
+        )
         return np.stack([unit, stream.random(shape)], axis=-1)
 
     drawn = each_run(draw, n_runs, rng)

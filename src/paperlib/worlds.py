@@ -198,8 +198,7 @@ class CrawlRun:
 
         As in figure 9 of Busa-Fekete et al. (2025).
         """
-        fresh = freshness.mean(self.fresh, self.importance)
-        return fresh / np.diff(self.borders)
+        return freshness.mean(self.fresh, self.importance) / np.diff(self.borders)
 
     @property
     def freshness(self) -> float:
@@ -286,14 +285,9 @@ def _chosen(world, policy, time):
     choose = checks.function("policy", policy, "choose")
     signals = Signals(world.offsets, world.received)
     page = np.asarray(choose(time, signals, crawl_next))
-    if page.shape != time.shape or page.dtype.kind != "i":
-        raise ValueError(
-            f"policy must choose an integer for each of {time.size} slots, "
-            f"got {page.dtype} of shape {page.shape}"
-        )
-    checks.require(
-        "page", page, f"from -1 to {n_pages - 1}", (page >= -1) & (page < n_pages)
-    )
+    checks.shape("page", page, time.shape)
+    known = page.dtype.kind == "i" and (page >= -1) & (page < n_pages)
+    checks.require("page", page, f"integers from -1 to {n_pages - 1}", known)
     if not np.array_equal(crawled, page[: len(crawled)]):
         raise ValueError("policy must return the pages that it has crawled")
     return page

@@ -454,7 +454,7 @@ def test_a_copy_replaces_no_other_figure(packages, stand_in):
     shutil.copy(copy.with_name("fig1_one.ipynb"), copy)
     assert "must name its figure, a/own" in build.figures(["a/own"])["a/own"]
     copy.rename(copy.with_name("fig1_one-Copy1.ipynb"))
-    with pytest.raises(build.BuildError, match="a/fig1 has two notebooks, .* and "):
+    with pytest.raises(build.BuildError, match=r"a/fig1 has two notebooks, .* and "):
         build.select(["a"])
 
 

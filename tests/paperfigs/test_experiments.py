@@ -81,7 +81,9 @@ def test_the_best_exploration_at_an_end_of_the_grid_is_not_known():
 
 
 def test_the_best_exploration_needs_three_lengths_that_rise():
-    with pytest.raises(ValueError, match="exploration must rise, at least 3 numbers"):
+    with pytest.raises(
+        ValueError, match="exploration must be rising, at least 3 numbers"
+    ):
         experiments.best_exploration([[[1.0]] * 3], [10.0, 1.0, 100.0])
 
 
@@ -230,7 +232,7 @@ def test_the_bound_of_theorem_1_holds():
 
 
 lengths = partial(explore_then_commit, etc(), horizon=99.0)
-RISE = "exploration in rounds must rise, at least 1 numbers, got"
+RISE = "exploration in rounds must be rising, at least 1 numbers, got"
 
 
 @pytest.mark.parametrize(

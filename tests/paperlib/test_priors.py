@@ -199,7 +199,10 @@ IMPOSSIBLE = "log-probability of the bits under the prior must be finite, got"
         (lambda: PseudoObservations(0.0, 1.0), "changed must be positive and finite"),
         (lambda: PseudoObservations(1.0, [1.0]), "unchanged must be one number, got"),
         (lambda: PRIOR.estimate([1.0]), "history must be a History, got <class 'list'"),
-        (lambda: PRIOR.probabilities([2, 1]), "period must rise, at least 2 numbers"),
+        (
+            lambda: PRIOR.probabilities([2, 1]),
+            "period must be rising, at least 2 numbers",
+        ),
         (lambda: PRIOR.probabilities([0, 1]), "period must be positive and finite"),
         (lambda: fit([0.1, 0.0], HOURS), f"{CHANGE_RATE} 0.0 at index (1,)"),
         (lambda: fit([0.1, np.inf], HOURS), f"{CHANGE_RATE} inf at index (1,)"),

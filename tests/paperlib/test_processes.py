@@ -148,8 +148,8 @@ def test_join_appends_page_by_page(first, second):
 @pytest.mark.parametrize(
     ("later", "message"),
     [
-        (ragged([1, 2, 3], 13), "later must be a history of 2 pages, got 3"),
-        (ragged([1], 13), "later must be a history of 2 pages, got 1"),
+        (ragged([1, 2, 3], 13), "later must be of shape (2,), got (3,)"),
+        (ragged([1], 13), "later must be of shape (2,), got (1,)"),
         ([1.0], "later must be a History, got <class 'list'>"),
     ],
 )

@@ -194,7 +194,7 @@ def test_the_exploration_of_theorem_1_minimises_the_bound(m, bandwidth, bounds):
 
 # ------------------------------ bad input
 
-POSITIVE, RISE = "must be positive and finite, got", "must rise, at least"
+POSITIVE, RISE = "must be positive and finite, got", "must be rising, at least"
 ONE = ([1.0], [1.0], [1.0])
 
 
@@ -219,7 +219,7 @@ def radius(n_pages=4, exploration=8.0, level=0.9):
         (lambda: radius(exploration=-8.0), f"exploration {POSITIVE} -8.0"),
         (
             lambda: regret.optimal_exploration(4, 2.0, horizon=9.0, bounds=(1.0, 0.5)),
-            f"bounds {RISE} 2 numbers, got (1.0, 0.5)",
+            f"bounds {RISE} 2 numbers, got [1.  0.5]",
         ),
     ],
 )

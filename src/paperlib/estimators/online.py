@@ -341,12 +341,15 @@ def path(
     if history.offsets is not None:
         raise ValueError("history must be without offsets for this estimator")
     each = [
-        estimate(history.changed[..., k], interval=history.interval[..., k])
+        # a copy, because an estimator may change its array in place
+        np.array(estimate(history.changed[..., k], interval=history.interval[..., k]))
         if online
         else estimate(history.prefix(k + 1))
         for k in range(history.changed.shape[-1])
     ]
-    return np.stack(each, axis=-1)
+    estimates = np.stack(each, axis=-1)
+    checks.shape("estimates", estimates, history.changed.shape)
+    return estimates
 
 
 def paths(

@@ -54,13 +54,8 @@ class ArgMax:
             since = signals.time - last[sender]  # last crawl of the sender
             new = (since > 0) & (since >= self.discard_window) & (signals.time <= now)
             n_signals = np.bincount(sender[new], minlength=n_pages)
-            value = np.asarray(self.crawl_value(now - last, n_signals))
-            checks.require(
-                "crawl_value",
-                value,
-                f"of shape {last.shape}",
-                value.shape == last.shape,
-            )
+            value = self.crawl_value(now - last, n_signals)
+            checks.shape("crawl_value", value, last.shape)
             page[slot] = np.argmax(value)
             last[page[slot]] = now
         return page

@@ -91,8 +91,6 @@ class ExploreThenCommit:
         rounded to whole rounds of n_pages / bandwidth. `run` needs it.
     estimator : callable, default `estimators.moment_matching`
         Function of a History that returns change rates.
-    allocation : callable, default `allocation.optimal_poisson`
-        Function of change rates, importance and bandwidth.
     schedule : Schedule, default `copies.POISSON`
         Crawl times for the allocated rates.
     explore : {"interval", "rate"}, default "interval"
@@ -117,7 +115,6 @@ class ExploreThenCommit:
     bounds: tuple[float, float]
     exploration: float | Callable | None = None
     estimator: Callable = estimators.moment_matching
-    allocation: Callable = allocation.optimal_poisson
     schedule: Schedule = POISSON
     explore: str = "interval"
     first_horizon: float | None = None
@@ -178,11 +175,12 @@ class ExploreThenCommit:
         known = believed[~np.isnan(believed)]
         middle = np.median(known) if known.size else np.mean(self.bounds)
         believed = np.nan_to_num(believed, nan=middle)
-        return believed, self.allocation(believed, importance, bandwidth).crawl_rate
+        best = allocation.optimal_poisson(believed, importance, bandwidth)
+        return believed, best.crawl_rate
 
     def _phases(self, horizon, one_round):
         """Duration of each phase, and whether it explores."""
-        length = horizon if self.first_horizon is None else self.first_horizon
+        length = self.first_horizon or horizon
         left = horizon
         phases = []
         while left > ROUNDING * horizon:

@@ -94,10 +94,8 @@ class History(processes.History):
         """
         joined = super().join(later)
         if self.age is not None or later.age is not None:
-            starts = self.ragged()[2], later.ragged()[2]
-            vars(joined)["age"] = processes.interleave(
-                self.all_ages, starts[0], later.all_ages, starts[1]
-            )
+            places = np.repeat(self.ragged()[2][1:], np.diff(later.ragged()[2]))
+            vars(joined)["age"] = np.insert(self.all_ages, places, later.all_ages)
         return joined
 
     def likelihood_terms(
