@@ -394,8 +394,8 @@ def _schedule(rates, output, bandwidth, **given):
     _print(
         *_described(found, output, given),
         "A crawler that waits for each date in `due` leaves some 5% of its fetches "
-        "unused. None is unused if the page with the greatest (days since its last "
-        "crawl) x crawl_rate is always next.",
+        "unused. A crawler uses all of them if it always fetches next the page with "
+        "the greatest (days since its last crawl) x crawl_rate.",
         _next("export", output, "--to CRAWLER -o FILE"),
     )
 
@@ -427,8 +427,8 @@ def _described(found, output, given):
         else:
             yield f"price of the {kind}: {amount}"
     yield from _unknown(found)
-    without = " without limits of hosts" if "limits of hosts" in found.prices else ""
-    rows = [["crawls a day", "in turn", f"scheduled{without}", "promised"]]
+    without = ", without limits of hosts" if "limits of hosts" in found.prices else ""
+    rows = [["crawls a day", "in turn", "scheduled", "promised"]]
     for each in found.budgets:
         middle = each["promise"] and each["promise"][1]
         fresh = map(_decimals, [each["in turn"], each["scheduled"], middle])
@@ -436,8 +436,8 @@ def _described(found, output, given):
             fresh = ["impossible"] * 3  # the greatest intervals need more crawls
         rows.append([units.rounded(each["bandwidth"]), *fresh])
     yield (
-        "expected freshness by bandwidth, with the errors of the rates, and under "
-        "`promised` with their drift too:"
+        f"expected freshness by bandwidth{without}: with the errors of the rates, and "
+        "under `promised` with their drift too:"
     )
     yield from _table(rows)
 

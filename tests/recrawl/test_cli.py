@@ -160,7 +160,7 @@ def test_schedule_prints_what_the_function_finds(rates, tmp_path, capsys):
         for each in plan.budgets
         for fresh in [(each["in turn"], each["scheduled"])]
     ]
-    assert lines[8].startswith("expected freshness by bandwidth, with the errors")
+    assert lines[8].startswith("expected freshness by bandwidth: with the errors")
     assert len({len(line) for line in lines[9:15]}) == 1, "columns"
     assert "some 5% of its fetches" in lines[15]
     assert lines[16:] == [f"next: recrawl export {path} --to CRAWLER -o FILE"]
@@ -189,6 +189,7 @@ def test_limits_and_their_prices(rates, tmp_path, capsys):
     assert "of these only 50.4: the limits allow no more" in said  # 24, 14.4, 12
     assert "price of the limits of hosts: 0." in said
     assert "price of the least intervals: " in said
+    assert "expected freshness by bandwidth, without limits of hosts: with the" in said
     limits = recrawl.CrawlLimits(1 / 12, per_host=24.0, exceptions=file)
     recrawl.schedule(rates, paths[1], 100.0, limits=limits, pages=known)
     assert paths[0].read_bytes() == paths[1].read_bytes()

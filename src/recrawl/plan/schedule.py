@@ -122,10 +122,10 @@ class Schedule:
             return f"a guess: all were measured with {fewest} crawls of a page or more"
         n = most if self.n_crawls >= most else fewest
         return (
-            f"in logs with {n} crawls of a page {_HELD[n][0]} of such ranges held what "
-            f"came true in a fifth of the log's length, and {_HELD[n][1]} in as much "
-            f"time as the log has; this log has {rounded(self.n_crawls)} intervals "
-            "between crawls of a page"
+            f"this log has {rounded(self.n_crawls)} intervals between crawls of a page; "
+            f"measured on other logs with {n}, {_HELD[n][0]} of such ranges held the "
+            "freshness of the next fifth of the log's length, and "
+            f"{_HELD[n][1]} that of the next whole length"
         )
 
 
