@@ -263,12 +263,16 @@ def _draw_budgets(ax, budgets):
 def _draw_calibration(ax, found):
     """Draw the share of changes against the probability that was predicted."""
     bins = found.calibration["prior"]
-    p, share, n = bins[bins[:, 2] >= _LEAST_CRAWLS].T
+    drawn = bins[bins[:, 2] >= _LEAST_CRAWLS]
+    p, share, n = drawn.T
     ax.plot([0, 1], [0, 1], color="#b4b4b4", linewidth=1, linestyle="--")
     error = np.sqrt(share * (1 - share) / n)
     ax.errorbar(p, share, error, color=_BLUE, marker="o")
     ax.set(xlabel="predicted probability of a change", ylabel="share that had changed")
-    return _calibrated(*bins[bins[:, 2] > 0].T)
+    text = _calibrated(*bins[bins[:, 2] > 0].T)
+    for p, share, n in drawn[-1:]:
+        text += f" Last point, {n:,.0f} crawls: predicted {p:.0%}, {share:.0%} had changed."
+    return text
 
 
 def _calibrated(p, share, n):
@@ -282,6 +286,5 @@ def _calibrated(p, share, n):
         word = "less often than"
     return (
         f"Of {n.sum():,.0f} crawls {happened:.1%} found a change, and {predicted:.1%} "
-        f"were predicted: pages changed {word} predicted. Where predictions were "
-        f"highest, {p[-1]:.0%}, {share[-1]:.0%} found a change."
+        f"were predicted: pages changed {word} predicted."
     )
