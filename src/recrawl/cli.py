@@ -419,6 +419,12 @@ def _described(found, output, given):
             f"{units.counted(added['new'], 'page')} of {given['pages']} added; "
             f"{added['known']:,} in the rates already, {added['repeated']:,} repeated"
         )
+    days = found.n_due / found.bandwidth
+    if days > 1:
+        yield (
+            f"due when the log ends: {found.n_due:,} pages, {units.rounded(days)} days "
+            "of the bandwidth"
+        )
     yield from _freshness(found)
     for kind, cost in found.prices.items():
         amount = f"{units.rounded(abs(cost))} of freshness"
