@@ -266,8 +266,7 @@ def _draw_calibration(ax, found):
     """Draw the share of changes against the probability that was predicted."""
     bins = found.calibration["prior"]
     crawls = bins[:, 2]
-    drawn = bins[crawls >= _LEAST_CRAWLS]
-    p, share, n = drawn.T
+    p, share, n = bins[crawls >= _LEAST_CRAWLS].T
     ax.plot([0, 1], [0, 1], color="#b4b4b4", linewidth=1, linestyle="--")
     error = np.sqrt(share * (1 - share) / n)
     ax.errorbar(p, share, error, color=_BLUE, marker="o")
@@ -278,6 +277,9 @@ def _draw_calibration(ax, found):
         f"Of {found.n_bits:,} crawls {happened:.1%} found a change, and "
         f"{predicted:.1%} were predicted."
     )
-    for p, share, n in drawn[-1:]:
-        text += f" Last point, {n:,.0f} crawls: predicted {p:.0%}, changed {share:.0%}."
+    if n.size:
+        text += (
+            f" Last point, of {n[-1]:,.0f} crawls: predicted {p[-1]:.0%}, "
+            f"{share[-1]:.0%} had changed."
+        )
     return text
