@@ -14,7 +14,7 @@ import pytest
 
 import recrawl
 from paperlib.errors import ArgumentError
-from recrawl import __version__, cli
+from recrawl import __version__, cli, units
 from recrawl.log import reading
 from recrawl.plan.problem import Problem
 from tests.recrawl.crawl_logs import parquet, write
@@ -193,6 +193,26 @@ def test_limits_and_their_prices(rates, tmp_path, capsys):
     limits = recrawl.CrawlLimits(1 / 12, per_host=24.0, exceptions=file)
     recrawl.schedule(rates, paths[1], 100.0, limits=limits, pages=known)
     assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+@pytest.mark.parametrize(("n_pages", "is_told"), [(200, True), (20, False)])
+def test_more_pages_due_than_a_day_takes_are_told(
+    rates, tmp_path, capsys, n_pages, is_told
+):
+    """Pages that were never fetched are due at once."""
+    path = tmp_path / "plan.parquet"
+    urls = [f"https://new.example/{page}\n" for page in range(n_pages)]
+    known = write(tmp_path / "known.txt", "".join(urls))
+    command = ["schedule", rates, "--pages", known, "--bandwidth", "80/day"]
+    said = printed([*command, "-o", path], capsys)
+    end = max(filter(None, pq.read_table(rates)["last_crawl"].to_pylist()))
+    times = pq.read_table(path)["due"].to_pylist()
+    n_due = sum(time is not None and time <= end for time in times)
+    assert n_due >= n_pages
+    days = units.rounded(n_due / 80)
+    line = f"due when the log ends: {n_due} pages, {days} days of the bandwidth\n"
+    assert (line in said) == is_told
+    assert ("due when" in said) == is_told
 
 
 @pytest.mark.parametrize(

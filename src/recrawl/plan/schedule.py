@@ -125,9 +125,9 @@ class Schedule:
             return f"a guess: all were measured with {fewest} crawls of a page or more"
         n = most if self.n_crawls >= most else fewest
         return (
-            f"this log has {rounded(self.n_crawls)} intervals between crawls of a page; "
-            f"measured on other logs with {n}, {_HELD[n][0]} of such ranges held the "
-            "freshness of the next fifth of the log's length, and "
+            f"this log has {rounded(self.n_crawls)} intervals between crawls of a "
+            f"page; measured on other logs with {n}, {_HELD[n][0]} of such ranges held "
+            "the freshness of the next fifth of the log's length, and "
             f"{_HELD[n][1]} that of the next whole length"
         )
 
