@@ -143,8 +143,7 @@ def jobs_for(
     chosen = select(ids)
     jobs = []
     for figure, notebook in chosen.items():
-        paper = project.settings(figure).get("paper", {}) if profile == "paper" else {}
-        values = paper | parameters
+        values = project.settings(figure).get(profile, {}) | parameters
         known = project.defaults(notebook)
         unknown = values.keys() - known
         if unknown:
@@ -283,6 +282,8 @@ def figures(
 
 def _make(job, output):
     """Build one figure and stamp it."""
+    if job.figure not in job.notebook.read_text():  # it would replace another figure
+        raise BuildError(f"{job.notebook} must name its figure, {job.figure}")
     inputs = fingerprint(job)
     execute(job.notebook, _executed(job), **job.parameters, output_dir=str(output))
     state = _state(job._replace(notebook=_executed(job)), output)
@@ -349,9 +350,10 @@ def run_all(todo, work, workers):
     dict of str
         The errors by name.
     """
-    settings = {name: project.settings(name.split(" ")[0]) for name in todo}
     # A notebook of which paper.yaml does not tell the time counts as short.
-    seconds = {name: known.get("seconds", 10) for name, known in settings.items()}
+    seconds = {
+        name: project.settings(name.split(" ")[0]).get("seconds", 10) for name in todo
+    }
 
     def timed(name):
         began = time.monotonic()
@@ -433,8 +435,10 @@ def refresh(
     dict of str
         The errors by figure id, empty if there was none.
     """
-    notebooks = select(ids, guides=True)
-    chosen = {figure: Job(figure, path, {}) for figure, path in notebooks.items()}
+    chosen = {
+        figure: Job(figure, path, {})
+        for figure, path in select(ids, guides=True).items()
+    }
     with prepared():
         errors = run_all(chosen, _refresh, jobs)
     print(f"{len(chosen) - len(errors)} refreshed, {len(errors)} failed")

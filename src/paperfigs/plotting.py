@@ -327,8 +327,7 @@ def claim_rows(ax: Any, x: ArrayLike, met: dict[str, ArrayLike], ours: float) ->
         Our value of the setting, a black line.
     """
     rows = np.arange(len(met))
-    values = np.array([*met.values()], float)
-    ax.pcolormesh(x, rows, values, cmap=_MET, vmin=0, vmax=1)
+    ax.pcolormesh(x, rows, np.array([*met.values()], float), cmap=_MET, vmin=0, vmax=1)
     ax.hlines(rows + 0.5, x[0], x[-1], color="white", linewidth=3)
     ax.axvline(ours, color="black")
     ax.set(xscale="log", xlim=(x[0], x[-1]))

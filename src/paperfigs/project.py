@@ -60,12 +60,19 @@ def notebooks(guides: bool = False) -> dict[str, Path]:
     dict of Path
         By figure id, in the order of ``paper.yaml``, and then new ones:
         ``notebooks/peva22/fig2_synthetic.ipynb`` is "peva22/fig2".
+
+    Raises
+    ------
+    BuildError
+        Two notebooks of one figure.
     """
     folder = root() / "notebooks"
-    paths = {
-        f"{path.parent.name}/{path.stem.split('_')[0]}": path
-        for path in folder.glob("[!.]*/*.ipynb")
-    }
+    paths = {}
+    for path in sorted(folder.glob("[!.]*/*.ipynb")):
+        figure = f"{path.parent.name}/{path.stem.split('_')[0]}"
+        if figure in paths:
+            raise BuildError(f"{figure} has two notebooks, {paths[figure]} and {path}")
+        paths[figure] = path
     order = [*_settings(), *sorted(paths)]
     figures = {figure: paths[figure] for figure in order if figure in paths}
     if guides:

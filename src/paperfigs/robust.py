@@ -45,13 +45,11 @@ def plan(figure: str, notebook: Path) -> dict[str, list[dict[str, Any]]]:
         seeds = [{"seed": seed} for seed in SEEDS]
     runs = {"seeds": [], "readings": []}
     for change in seeds:
-        wanted = _wanted("seed", change.get("seed"), usual | change)
-        runs["seeds"].append(wanted)
+        runs["seeds"].append(_wanted("seed", change.get("seed"), usual | change))
     for name, setting in settings.get("free", {}).items():
         for value in setting["others"]:
             change = value if isinstance(value, dict) else {name: value}
-            wanted = _wanted(name, value, usual | seeds[0] | change)
-            runs["readings"].append(wanted)
+            runs["readings"].append(_wanted(name, value, usual | seeds[0] | change))
     return runs
 
 

@@ -27,8 +27,9 @@ class Checkout:
 
     def notebook(self, name, *code, parameters=PARAMETERS):
         """A notebook of figures: its title, its parameters, and cells of code."""
+        text = f"# Figure 1: a title\n\nA question of {name.partition('_')[0]}."
         cells = [
-            nbformat.v4.new_markdown_cell("# Figure 1: a title\n\nA question."),
+            nbformat.v4.new_markdown_cell(text),
             nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]}),
             *map(nbformat.v4.new_code_cell, code),
         ]

@@ -448,6 +448,16 @@ def test_verify_names_what_fails_and_what_was_never_built(stand_in):
     assert "claim one" in found["b/fig1"]
 
 
+def test_a_copy_replaces_no_other_figure(packages, stand_in):
+    """It saves the figure that its text names, into the folder of all figures."""
+    copy = packages.root / "notebooks/a/own_estimator.ipynb"
+    shutil.copy(copy.with_name("fig1_one.ipynb"), copy)
+    assert "must name its figure, a/own" in build.figures(["a/own"])["a/own"]
+    copy.rename(copy.with_name("fig1_one-Copy1.ipynb"))
+    with pytest.raises(build.BuildError, match="a/fig1 has two notebooks, .* and "):
+        build.select(["a"])
+
+
 # ---- real kernels
 
 GOOD = """

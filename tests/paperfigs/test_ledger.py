@@ -213,7 +213,7 @@ def test_a_declared_claim_with_a_criterion_can_be_measured_on_other_data(claimed
 
 
 def test_parameters_are_those_of_the_parameters_cell(checkout, claimed):
-    checkout.notebook("a/fig1_name")
+    checkout.notebook("a/fig1_x")
     checkout.write("notebooks/paper.yaml", "a/fig1: {paper: {n: 5}}")
     given = {"rates": [3], "n": 5, "seed": None, "other": 7, "output_dir": "x"}
     claims = claimed({"id": "x", "at_least": 0}, namespace=given)
