@@ -394,8 +394,8 @@ def _schedule(rates, output, bandwidth, **given):
     _print(
         *_described(found, output, given),
         "A crawler that waits for each date in `due` leaves some 5% of its fetches "
-        "unused. None is unused if the page with the greatest (days since its last "
-        "crawl) x crawl_rate is always next.",
+        "unused. A crawler uses all of them if it always fetches next the page with "
+        "the greatest (days since its last crawl) x crawl_rate.",
         _next("export", output, "--to CRAWLER -o FILE"),
     )
 
@@ -419,6 +419,12 @@ def _described(found, output, given):
             f"{units.counted(added['new'], 'page')} of {given['pages']} added; "
             f"{added['known']:,} in the rates already, {added['repeated']:,} repeated"
         )
+    days = found.n_due / found.bandwidth
+    if days > 1:
+        yield (
+            f"due when the log ends: {found.n_due:,} pages, {units.rounded(days)} days "
+            "of the bandwidth"
+        )
     yield from _freshness(found)
     for kind, cost in found.prices.items():
         amount = f"{units.rounded(abs(cost))} of freshness"
@@ -427,8 +433,8 @@ def _described(found, output, given):
         else:
             yield f"price of the {kind}: {amount}"
     yield from _unknown(found)
-    without = " without limits of hosts" if "limits of hosts" in found.prices else ""
-    rows = [["crawls a day", "in turn", f"scheduled{without}", "promised"]]
+    without = ", without limits of hosts" if "limits of hosts" in found.prices else ""
+    rows = [["crawls a day", "in turn", "scheduled", "promised"]]
     for each in found.budgets:
         middle = each["promise"] and each["promise"][1]
         fresh = map(_decimals, [each["in turn"], each["scheduled"], middle])
@@ -436,8 +442,8 @@ def _described(found, output, given):
             fresh = ["impossible"] * 3  # the greatest intervals need more crawls
         rows.append([units.rounded(each["bandwidth"]), *fresh])
     yield (
-        "expected freshness by bandwidth, with the errors of the rates, and under "
-        "`promised` with their drift too:"
+        f"expected freshness by bandwidth{without}: with the errors of the rates, and "
+        "under `promised` with their drift too:"
     )
     yield from _table(rows)
 

@@ -29,7 +29,6 @@ from recrawl.types import PathLike
 __all__ = ["Report", "report"]
 
 _MOST = 100  # hosts in the table
-_SURE = 2  # standard errors within which a share is as predicted
 _LEAST_CRAWLS = 20  # of a bin of the calibration that is drawn
 _BLUE, _ORANGE, _GREY = "#0b62a4", "#e69f00", "#757575"  # differ in brightness too
 _SIZE = (4.4, 2.9)  # inches; about 420 pixels wide, so that type is not scaled
@@ -135,8 +134,11 @@ def report(
         )
         pages = []
         if found.schedule is not None:
-            both = of_rates | {"schedule": pattern(plan)}
-            pages = _rows(log.connection, sql("report_pages", "plan"), both)
+            of_pages = of_rates | {
+                "schedule": pattern(plan),
+                "suspects": [each.host for each in estimates.suspects],
+            }
+            pages = _rows(log.connection, sql("report_pages", "plan"), of_pages)
     page = _rendered(
         version=__version__,
         source=str(source),
@@ -250,7 +252,7 @@ def _draw_budgets(ax, budgets):
     promises = [each["promise"] for each in budgets]
     if None not in promises:
         low, _, high = np.transpose(promises)
-        ax.fill_between(crawls, low, high, color=_ORANGE, alpha=0.2, label="promised")
+        ax.fill_between(crawls, low, high, color=_ORANGE, alpha=0.4, label="promised")
     ax.set(xscale="log", xlabel="fetches a day", ylabel="freshness")
     ticks = [units.rounded(each) for each in crawls]
     ax.set_xticks(crawls, ticks)
@@ -263,25 +265,21 @@ def _draw_budgets(ax, budgets):
 def _draw_calibration(ax, found):
     """Draw the share of changes against the probability that was predicted."""
     bins = found.calibration["prior"]
-    p, share, n = bins[bins[:, 2] >= _LEAST_CRAWLS].T
+    crawls = bins[:, 2]
+    p, share, n = bins[crawls >= _LEAST_CRAWLS].T
     ax.plot([0, 1], [0, 1], color="#b4b4b4", linewidth=1, linestyle="--")
     error = np.sqrt(share * (1 - share) / n)
     ax.errorbar(p, share, error, color=_BLUE, marker="o")
     ax.set(xlabel="predicted probability of a change", ylabel="share that had changed")
-    return _calibrated(*bins[bins[:, 2] > 0].T)
-
-
-def _calibrated(p, share, n):
-    """What predictions gave, in words: by group, their mean, what came true, crawls."""
-    predicted, happened = p @ n / n.sum(), share @ n / n.sum()
-    error = np.sqrt(predicted * (1 - predicted) / n.sum())
-    word = "as often as"
-    if happened > predicted + _SURE * error:
-        word = "more often than"
-    elif happened < predicted - _SURE * error:
-        word = "less often than"
-    return (
-        f"Of {n.sum():,.0f} crawls {happened:.1%} found a change, and {predicted:.1%} "
-        f"were predicted: pages changed {word} predicted. Where predictions were "
-        f"highest, {p[-1]:.0%}, {share[-1]:.0%} found a change."
+    means = np.nan_to_num(bins[:, :2])  # NaN in bins without crawls
+    predicted, happened = crawls @ means / found.n_bits
+    text = (
+        f"Of {found.n_bits:,} crawls {happened:.1%} found a change, and "
+        f"{predicted:.1%} were predicted."
     )
+    if n.size:
+        text += (
+            f" Last point, of {n[-1]:,.0f} crawls: predicted {p[-1]:.0%}, "
+            f"{share[-1]:.0%} had changed."
+        )
+    return text

@@ -14,7 +14,7 @@ import pytest
 
 import recrawl
 from paperlib.errors import ArgumentError
-from recrawl import __version__, cli
+from recrawl import __version__, cli, units
 from recrawl.log import reading
 from recrawl.plan.problem import Problem
 from tests.recrawl.crawl_logs import parquet, write
@@ -160,7 +160,7 @@ def test_schedule_prints_what_the_function_finds(rates, tmp_path, capsys):
         for each in plan.budgets
         for fresh in [(each["in turn"], each["scheduled"])]
     ]
-    assert lines[8].startswith("expected freshness by bandwidth, with the errors")
+    assert lines[8].startswith("expected freshness by bandwidth: with the errors")
     assert len({len(line) for line in lines[9:15]}) == 1, "columns"
     assert "some 5% of its fetches" in lines[15]
     assert lines[16:] == [f"next: recrawl export {path} --to CRAWLER -o FILE"]
@@ -189,9 +189,30 @@ def test_limits_and_their_prices(rates, tmp_path, capsys):
     assert "of these only 50.4: the limits allow no more" in said  # 24, 14.4, 12
     assert "price of the limits of hosts: 0." in said
     assert "price of the least intervals: " in said
+    assert "expected freshness by bandwidth, without limits of hosts: with the" in said
     limits = recrawl.CrawlLimits(1 / 12, per_host=24.0, exceptions=file)
     recrawl.schedule(rates, paths[1], 100.0, limits=limits, pages=known)
     assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+@pytest.mark.parametrize(("n_pages", "is_told"), [(200, True), (20, False)])
+def test_more_pages_due_than_a_day_takes_are_told(
+    rates, tmp_path, capsys, n_pages, is_told
+):
+    """Pages that were never fetched are due at once."""
+    path = tmp_path / "plan.parquet"
+    urls = [f"https://new.example/{page}\n" for page in range(n_pages)]
+    known = write(tmp_path / "known.txt", "".join(urls))
+    command = ["schedule", rates, "--pages", known, "--bandwidth", "80/day"]
+    said = printed([*command, "-o", path], capsys)
+    end = max(filter(None, pq.read_table(rates)["last_crawl"].to_pylist()))
+    times = pq.read_table(path)["due"].to_pylist()
+    n_due = sum(time is not None and time <= end for time in times)
+    assert n_due >= n_pages
+    days = units.rounded(n_due / 80)
+    line = f"due when the log ends: {n_due} pages, {days} days of the bandwidth\n"
+    assert (line in said) == is_told
+    assert ("due when" in said) == is_told
 
 
 @pytest.mark.parametrize(

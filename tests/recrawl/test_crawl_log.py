@@ -285,13 +285,15 @@ def test_hosts_of_equal_rates_have_one_prior(tmp_path):
     of_hosts(tmp_path / "log.parquet", 0.0, n_crawls=6)
     found = estimate(tmp_path / "log.parquet", tmp_path / "rates.parquet")
     assert found.scales is None
-    assert found.why.startswith("one prior for all pages: log loss of the last bit ")
+    assert found.why.startswith(
+        "one prior for all pages: the log loss of the last bits "
+    )
 
 
 def test_a_page_with_one_bit_has_none_to_be_predicted_from():
     history = History(np.ones(5), [True, False, True, False, True], [0, 2, 4, 5])
     found = choose(history, bits=history, host=pa.array(["a", "b", "b"]))
-    assert "the last bit of 2 pages" in found.why
+    assert "the last bits of 2 pages" in found.why
 
 
 @pytest.mark.filterwarnings("ignore:rows left out")

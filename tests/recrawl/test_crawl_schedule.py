@@ -385,9 +385,15 @@ def test_bad_lists_of_pages(run, tmp_path, text, rule):
         (
             10,
             20.0,
-            "in logs with 10 crawls of a page 85% of such ranges held what came",
+            "this log has 10 intervals between crawls of a page; measured on other "
+            "logs with 10, 85% of such ranges held the freshness of the next fifth",
         ),
-        (9, 6.0, "in logs with 3 crawls of a page 73% of such ranges held what came"),
+        (
+            9,
+            6.0,
+            "this log has 9 intervals between crawls of a page; measured on other "
+            "logs with 3, 73% of such ranges held the freshness of the next fifth",
+        ),
         (2, 20.0, "a guess: all were measured with 3 crawls of a page or more"),
         (10, 61.0, "a guess: such ranges were measured at 0.3 to 3 times the pace"),
         (10, 5.9, "a guess: such ranges were measured at 0.3 to 3 times the pace"),

@@ -5,6 +5,7 @@ import html
 import math
 import re
 import shlex
+from dataclasses import replace
 from datetime import date, timedelta
 from html.parser import HTMLParser
 
@@ -18,6 +19,7 @@ from recrawl.log import reading
 from tests.recrawl.crawl_logs import recorded, table, write
 
 VOID = {"meta", "img"}
+PAGES = "and only pages with intervals in the log counted"
 COLUMNS = ("url", "time", "changed", "status")
 ATTACKS = (
     "<script>alert(1)</script>",
@@ -96,32 +98,68 @@ def test_numbers_are_those_of_the_functions(made, tmp_path):
     for factor, each in zip((0.25, 0.5, 1, 2, 4), plan.budgets, strict=True):
         fresh, turn = each["scheduled"], each["in turn"]
         assert f"{fresh:.3f} at {pace * factor:.3g} (in turn {turn:.3f})" in text
-    for share in (*plan.compared.values(), plan.freshness):
-        assert f" {100 * share:.3g}%" in text
+    now, turn, fresh = (f"{100 * share:.3g}%" for share in plan.compared.values())
+    exact = f"{fresh} by a schedule, {turn} with all pages in turn, {now} by the crawls"
+    assert f"If the estimated rates were exact, {PAGES}: {exact}" in text
+    fresh = f"{100 * plan.freshness:.3g}% of copies fresh"
+    assert (
+        f"With errors of the rates, a schedule of 12.4 fetches a day keeps {fresh}"
+        in text
+    )
     backtest = recrawl.backtest(log)
     for name, loss in backtest.log_loss.items():
         assert f", {name}: {loss:.3g}" in text
     p, share, n = np.nan_to_num(backtest.calibration["prior"]).T
     came, told = share @ n / 96, p @ n / 96
-    said = f"Of 96 crawls {came:.1%} found a change, and {told:.1%} were predicted"
-    assert f"{said}: pages changed as often as predicted." in text
+    said = f"Of 96 crawls {came:.1%} found a change, and {told:.1%} were predicted."
+    assert said in text
 
 
 @pytest.mark.parametrize(
-    ("errors", "word"),
-    [(-2.1, "less often than"), (-1.9, "as often as"),
-     (1.9, "as often as"), (2.1, "more often than")],
-)  # fmt: skip
-def test_pages_change_as_predicted_within_two_standard_errors(
-    made, tmp_path, monkeypatch, errors, word
+    ("n_crawls", "said"),
+    [
+        (400, "Last point, of 400 crawls: predicted 80%, 100% had changed."),
+        (20, "Last point, of 20 crawls: predicted 80%, 100% had changed."),
+        (19, "Last point, of 68 crawls: predicted 56%, 29% had changed."),
+    ],
+)
+def test_the_last_point_that_is_told_is_drawn(
+    made, tmp_path, monkeypatch, n_crawls, said
 ):
-    """Of 400 crawls that change with probability 1/2 the share has the error 1/40."""
-    bins = np.array([[0.5, 0.5 + errors / 40, 400.0]])
-    found = recrawl.Backtest(400, {"prior": 0.7}, {"prior": 0.0}, {"prior": bins})
+    """Bins of fewer than 20 crawls are not drawn, but count in the totals."""
+    bins = np.array([[0.56, 0.29, 68], [0.8, 1.0, n_crawls], [np.nan, np.nan, 0]])
+    n = 68 + n_crawls
+    found = recrawl.Backtest(n, {"prior": 0.7}, {"prior": 0.0}, {"prior": bins})
     monkeypatch.setattr(report_page, "backtest", lambda *_, **__: found)
     recrawl.report(made[0], tmp_path / "report.html")
     text = Page(tmp_path / "report.html").text()
-    assert f"pages changed {word} predicted." in text
+    changed = (0.29 * 68 + n_crawls) / n
+    assert f"Of {n} crawls {changed:.1%} found a change" in text
+    assert said in text
+
+
+@pytest.mark.parametrize(
+    ("in_turn", "gain"),
+    [(0.7076, "70.8%: +1.9 points."), (0.73, "73%: -0.3 points.")],
+)
+def test_the_page_begins_with_what_a_schedule_promises(
+    made, tmp_path, monkeypatch, in_turn, gain
+):
+    """The gain is the difference of the percentages as they are shown."""
+    promises = {
+        "promise": (0.684, 0.7274, 0.76),
+        "promise_in_turn": (0.6, in_turn, 0.8),
+    }
+
+    def promised(*given):
+        return replace(recrawl.schedule(*given), **promises)
+
+    monkeypatch.setattr(report_page, "schedule", promised)
+    recrawl.report(made[0], tmp_path / "report.html")
+    text = Page(tmp_path / "report.html").text()
+    fresh = "12.4 fetches a day: 72.7% of copies fresh (68.4% to 76%)"
+    first = f"log.csv Promised by a schedule of {fresh}, with all pages in turn {gain}"
+    assert first in text
 
 
 def line(picture, color):
@@ -169,20 +207,20 @@ def test_pages_that_are_crawled_too_rarely_and_too_often(made):
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize(("happened", "word"), [(1, "more"), (0, "less")])
-def test_what_predictions_gave_is_said_of_this_log(tmp_path, happened, word):
-    """Pages that changed every other day, and then always or never."""
-    bits = [day % 2 for day in range(40)] + [happened] * 10
-    log = [
-        (f"https://a.org/{page}", date(2026, 1, 1) + timedelta(day), bit, 200)
-        for page in range(5)
-        for day, bit in enumerate(bits)
+def test_pages_of_flagged_hosts_are_not_listed(tmp_path):
+    """They would be crawled more, or less, and their changes may be false."""
+    flagged = [
+        (f"https://bad.example/{page}", date(2026, 1, 1) + timedelta(day), 1, 200)
+        for page in range(3)
+        for day in range(40)
     ]
-    file = write(tmp_path / "log.csv", table(log, COLUMNS))
+    file = write(tmp_path / "log.csv", table([*rows(), *flagged], COLUMNS))
     recrawl.report(file, tmp_path / "r.html")
     text = Page(tmp_path / "r.html").text()
-    assert f"pages changed {word} often than predicted. Where predictions were" in text
-    assert f"%, {happened:.0%} found a change." in text
+    assert " bad.example 3 changed at every crawl" in text
+    assert "The pages listed below are of other hosts." in text
+    assert "https://h1.example/" in text
+    assert "https://bad.example/" not in text
 
 
 def test_what_the_log_is(made):
@@ -192,7 +230,7 @@ def test_what_the_log_is(made):
         "rows 480 used; 4 of failed fetches",
         "pages 13 on 3 hosts; 1 never changed; 1 always changed; 1 never fetched "
         "successfully ",
-        "2026-01-01 00:00 to 2026-02-09 00:00 UTC (39 days)",
+        "first and last crawl 2026-01-01 00:00 to 2026-02-09 00:00 UTC (39 days)",
         "intervals observed 468, of which ",
         "pace 12.4 fetches a day, first and failed ones too",
     ):
@@ -220,21 +258,24 @@ def test_a_page_loads_nothing_and_runs_nothing(made):
 
 @pytest.mark.slow
 def test_urls_hosts_and_file_names_are_shown_as_text(tmp_path):
-    """Each is the host of pages that always changed, which are flagged."""
+    """Each is the host of pages that always changed, which are flagged, and a page."""
     log = [
-        (f"{attack}{page}", f"2026-01-{day:02d}", 1, attack)
+        (f"{attack}{page}", f"2026-01-{day:02d}", bit, host)
         for attack in ATTACKS
-        for page in range(3)
+        for page, host in enumerate([attack] * 3 + ["b.org"])
         for day in range(1, 12)
+        for bit in [1 if page < 3 else day % 2]
     ]
     columns = ("url", "time", "changed", "host")
     file = write(tmp_path / "<b onload='x'>&\".csv", table(log, columns))
     recrawl.report(file, tmp_path / "report.html")
     page = Page(tmp_path / "report.html")
     for attack in ATTACKS[:3]:
-        assert attack in page.text()
+        assert f" {attack} 3 changed" in page.text()
+        assert f" {attack}3 1 day" in page.text()
         assert attack not in page.source
-    assert r"https://a.org/\u202egnp.exe\x07" in page.text()
+    for more in (" 3 changed", "3 1 day"):
+        assert rf" https://a.org/\u202egnp.exe\x07{more}" in page.text()
     assert file.name in page.text()
     assert {tag for tag, _ in page.elements}.isdisjoint({"script", "b", "a"})
 
@@ -332,4 +373,4 @@ def test_the_command(made, tmp_path, capsys):
     assert cli.main(command) == 2
     assert "exists; say --force" in capsys.readouterr().err
     assert cli.main([*command, "--force", "--bandwidth", "1/hour"]) == 0
-    assert "with 24 fetches a day" in Page(output).text()
+    assert "a schedule of 24 fetches a day" in Page(output).text()

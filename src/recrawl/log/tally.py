@@ -29,7 +29,10 @@ __all__ = [
 USED = "rows"
 FAILED = "of failed fetches"
 KNOWN = "not after the last row of their page in the state"
-UNSIGNED = "of fetches without the digest, ETag or date by which their page is compared"
+UNSIGNED = (
+    "of fetches that cannot be compared: they lack the digest, ETag or date that is "
+    "compared for their page"
+)
 DATED_NOW = "of fetches that cannot be compared: Last-Modified is when they were made"
 TORN = "two crawls at one time that disagree, taken as changed"
 OVERLAP = "whose interval begins before the page's previous row, so that it is left out"

@@ -81,6 +81,8 @@ class Schedule:
         their change rate is by ages or changes, if the log has them, else the prior's.
         Others are "gone"; get no crawls, as all other pages gain more by them
         ("uncrawled").
+    n_due : int
+        How many pages are due by the last crawl of all.
     importance : dict
         Of a table of importance: the counts of `weighted`; empty without one.
     added : dict of int
@@ -100,6 +102,7 @@ class Schedule:
     prices: dict
     budgets: list
     pages: dict
+    n_due: int
     importance: dict
     added: dict
     n_crawls: float
@@ -122,10 +125,10 @@ class Schedule:
             return f"a guess: all were measured with {fewest} crawls of a page or more"
         n = most if self.n_crawls >= most else fewest
         return (
-            f"in logs with {n} crawls of a page {_HELD[n][0]} of such ranges held what "
-            f"came true in a fifth of the log's length, and {_HELD[n][1]} in as much "
-            f"time as the log has; this log has {rounded(self.n_crawls)} intervals "
-            "between crawls of a page"
+            f"this log has {rounded(self.n_crawls)} intervals between crawls of a "
+            f"page; measured on other logs with {n}, {_HELD[n][0]} of such ranges held "
+            "the freshness of the next fifth of the log's length, and "
+            f"{_HELD[n][1]} that of the next whole length"
         )
 
 
@@ -233,7 +236,7 @@ def schedule(
     fresh = problem.page_freshness(plan)
     drift = file.metadata.get("drift"), file.metadata.get("usual")
     with table(output, force) as out:
-        now, kinds = _write(out, file, given, problem, plan, fresh)
+        now, kinds, n_due = _write(out, file, given, problem, plan, fresh)
         found = Schedule(
             bandwidth=bandwidth,
             spent=plan.crawl_rate.sum().item(),
@@ -244,6 +247,7 @@ def schedule(
             prices=problem.prices(bandwidth, plan),
             budgets=_budgets(problem, bandwidth, drift),
             pages=kinds,
+            n_due=n_due,
             importance=given.counts,
             added=added,
             n_crawls=given.n_crawls,
@@ -313,19 +317,22 @@ def _write(out, file, pages, problem, plan, fresh):
     """Write the schedule batch by batch.
 
     URLs and crawls are read from the file once more, to hold only a batch. Returns the
-    freshness of each page between the crawls of the log, NaN if it has none, and the
-    pages of each kind.
+    freshness of each page between the crawls of the log, NaN if it has none; the pages
+    of each kind; and how many are due by the last crawl of all.
     """
     rate = plan.crawl_rate
     masks = pages.kinds | {"uncrawled": (rate == 0) & ~pages.kinds["gone"]}
     kinds = {kind: _counted(mask, rate) for kind, mask in masks.items()}
     now, start = np.empty(rate.size), 0
+    n_due = 0
     for log in file.batches(["url", *_LOG_COLUMNS]):
         here = slice(start, start + log.num_rows)
         start = here.stop
         now[here] = _freshness_now(log, problem.change_rate[here])
         columns = {"url": log["url"], "crawl_rate": rate[here]}
-        columns["due"] = _due(column(log, "last_crawl"), pages.end, plan, here)
+        due = _due(column(log, "last_crawl"), pages.end, plan, here)
+        n_due += (due <= pages.end).sum().item()
+        columns["due"] = pa.array(due, pa.timestamp("us", "UTC"))  # null where NaT
         for name, of in (("freshness_now", now), ("freshness", fresh)):
             mask = pages.unknown[here] | np.isnan(of[here])
             columns[name] = pa.array(of[here], mask=mask)
@@ -334,7 +341,7 @@ def _write(out, file, pages, problem, plan, fresh):
             first = kinds[kind]["first"]
             rows = np.flatnonzero(mask[here])[: _SHOWN - len(first)]
             first += log["url"].take(pa.array(rows)).to_pylist()
-    return now, kinds
+    return now, kinds, n_due
 
 
 def _counted(mask, crawl_rate):
@@ -356,10 +363,9 @@ def _freshness_now(log, change_rate):
 
 @np.errstate(divide="ignore")  # pages without crawls
 def _due(last, end, plan, here):
-    """When a batch of pages is due, null where that is never or not known."""
+    """When a batch of pages is due, NaT where that is never or not known."""
     rate = plan.crawl_rate[here]
     wait = 1 / rate
     wait = np.where((rate > 0) & (wait < _LONGEST_WAIT), wait, np.nan)
     due = last + (wait * _MICROSECONDS).astype("m8[us]")
-    due = np.where(np.isnat(last) & (rate > 0), end, due)  # at once: never fetched
-    return pa.array(due, pa.timestamp("us", "UTC"))  # null where NaT
+    return np.where(np.isnat(last) & (rate > 0), end, due)  # at once: never fetched

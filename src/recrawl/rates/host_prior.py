@@ -180,9 +180,10 @@ def choose(sample: History, *, bits: History, host: Any) -> Chosen:
     gain = one - own
     better = gain.mean() > 2 * gain.std() / np.sqrt(gain.size)
     why = (
-        f"one prior for {'each host' if better else 'all pages'}: log loss of the "
-        f"last bit of {gain.size} pages {own.mean():.4f} with one for each host, which "
-        f"must be better by two standard errors, {one.mean():.4f} without"
+        f"one prior for {'each host' if better else 'all pages'}: the log loss of the "
+        f"last bits of {gain.size} pages is {one.mean():.4f} with one prior for all "
+        f"pages and {own.mean():.4f} with one for each host, which must be lower by "
+        "two standard errors to be used"
     )
     return learnt(sample, host, _host_scales(sample, host) if better else None, why)
 
