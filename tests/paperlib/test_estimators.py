@@ -463,6 +463,7 @@ def test_rmse_is_over_the_runs():
 
 # --------------------------------------------------------------------- bad input
 UPDATES = "estimator must be a function, or an object with `update`, got"
+FOUR = History(np.ones((4, 2)), np.zeros((4, 2)))
 GOOD, RAGGED = History([1.0, 2.0, 1.0], ONCE), History(np.ones(3), ONCE, [0, 1, 3])
 
 
@@ -481,8 +482,21 @@ GOOD, RAGGED = History([1.0, 2.0, 1.0], ONCE), History(np.ones(3), ONCE, [0, 1, 
         (lambda: paths([1, 0], MLE=mle), "history must be a History, got <class 'l"),
         (lambda: path(LLN, GOOD), f"{UPDATES} <class 'paperlib.estimators.online.LLN'"),
         (lambda: path(3, GOOD), f"{UPDATES} 3"),
+        (lambda: path(lambda history: 5.0, FOUR), "estimates must be of shape (4, 2)"),
     ],
 )
 def test_refusals_name_the_argument(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+def test_an_estimator_may_change_its_array_in_place():
+    class InPlace(LLN):
+        def update(self, changed, **options):
+            self.array[:] = super().update(changed, **options)
+            return self.array
+
+    estimator = InPlace(2.0)
+    estimator.array = np.zeros(3)
+    history = simulate_history(np.ones(3), crawl_rate=2.0, n_crawls=9, rng=1)
+    assert_array_equal(path(estimator, history), path(LLN(2.0), history))
