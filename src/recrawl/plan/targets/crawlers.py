@@ -59,8 +59,8 @@ CRAWLERS = {
         "scrapy runspider scrapy_spider.py -a plan={file} -a per_day={per_day} "
         "-a log=fetched.jsonl -o fetched.jsonl\n"
         "A crawler that waits for each date in `due` leaves some 5% of its fetches "
-        "unused. None is unused if the page with the greatest (days since its last "
-        "crawl) x rate is always next."
+        "unused. A crawler uses all of them if it always fetches next the page with "
+        "the greatest (days since its last crawl) x crawl_rate."
     ),
     "nutch": Crawler(
         "mkdir SEEDDIR && cp {file} SEEDDIR && "
