@@ -168,9 +168,9 @@ def _deciding(free, claim):
         values = defaultdict(list, {claim["here"]: [text(free[key]["ours"])]})
         for value, one in others.items():
             values[one["status"]].append(value)
-        holds, differs = (" / ".join(values[word]) for word in ("holds", "differs"))
+        holds, differs = (" or ".join(values[word]) for word in ("holds", "differs"))
         if holds and differs:
-            texts[key] = f"`{key}` decides: holds with {holds}, differs with {differs}"
+            texts[key] = f"`{key}` decides: holds with {holds}; differs with {differs}"
     return texts
 
 

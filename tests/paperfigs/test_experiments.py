@@ -185,10 +185,8 @@ def agree(one, other):
 
 @pytest.mark.parametrize("explore", ["interval", "rate"])
 @pytest.mark.parametrize("exploration", [1.5, 6.9, 28.0])
-@pytest.mark.parametrize("plan", [allocation.optimal_poisson, allocation.uniform])
-def test_one_length_is_the_expected_regret_of_the_policy(explore, exploration, plan):
-    rules = {"estimator": estimators.mle, "allocation": plan, "explore": explore}
-    policy = etc(exploration=exploration, **rules)
+def test_one_length_is_the_expected_regret_of_the_policy(explore, exploration):
+    policy = etc(exploration=exploration, estimator=estimators.mle, explore=explore)
     options, lengths = {"n_runs": 4, "rng": 10}, {"exploration": [exploration]}
     horizon = [31.0, 50.0, 1e4]  # to simulate the third would take long
     got = explore_then_commit(policy, *PAGES, horizon=horizon, **lengths, **options)

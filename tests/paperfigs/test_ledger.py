@@ -246,7 +246,7 @@ def test_table_sets_this_run_beside_the_runs_at_paper_scale(checkout, claimed):
     assert "on the border; ±" in lines[-1], "the words are explained"
 
 
-DECIDES = "`n` decides: holds with 8, differs with 7"
+DECIDES = "`n` decides: holds with 8; differs with 7"
 
 
 @pytest.mark.parametrize(

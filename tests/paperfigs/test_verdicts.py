@@ -188,11 +188,11 @@ def test_a_reading_has_its_measurement_and_its_status(read):
     ("readings", "here", "decides"),
     [
         ([(10, 3.0), (20, 2.0)], 2.0, None),
-        ([(10, 0.5), (20, 3.0)], 2.0, "holds with 5 / 20, differs with 10"),
-        ([(10, 3.0), (20, 0.6)], 0.5, "holds with 10, differs with 5 / 20"),
+        ([(10, 0.5), (20, 3.0)], 2.0, "holds with 5 or 20; differs with 10"),
+        ([(10, 3.0), (20, 0.6)], 0.5, "holds with 10; differs with 5 or 20"),
         ([(10, (1.1, 0.1))], 2.0, None),  # the border is not the opposite
-        ([(10, (1.1, 0.1)), (20, 0.5)], 2.0, "holds with 5, differs with 20"),
-        ([(10, 3.0), (20, 0.5)], (1.0, 0.1), "holds with 10, differs with 20"),
+        ([(10, (1.1, 0.1)), (20, 0.5)], 2.0, "holds with 5; differs with 20"),
+        ([(10, 3.0), (20, 0.5)], (1.0, 0.1), "holds with 10; differs with 20"),
     ],
 )
 def test_a_setting_decides_if_the_claim_holds_with_one_value_and_differs_with_another(
@@ -211,7 +211,7 @@ def test_a_reading_that_does_not_change_the_measurement_is_not_counted(read):
 
 def test_a_setting_of_several_parameters_is_written_with_all_of_them(read):
     claim = read([({"k": 1, "m": "x"}, 0.5)], ours={"k": 2, "m": "y"})
-    text = "`n` decides: holds with k = 2, m = y, differs with k = 1, m = x"
+    text = "`n` decides: holds with k = 2, m = y; differs with k = 1, m = x"
     assert claim["decides"] == {"n": text}
     assert verdicts.text([0.5, 1.0]) == "[0.5, 1.0]"
     assert verdicts.text("real") == "real"
@@ -233,7 +233,7 @@ def test_in_general_a_claim_holds_in_so_many_readings(read):
     assert verdicts.general(read([(10, 3.0)])) == "●● 2 of 2"
     claim = read([(10, 0.5), (20, (1.1, 0.1))])
     assert verdicts.general(claim) == (
-        "●○◐ 1 of 3. `n` decides: holds with 5, differs with 10"
+        "●○◐ 1 of 3. `n` decides: holds with 5; differs with 10"
     )
     assert verdicts.general(read([(10, 3.0)], here=0.5)).startswith("○● 1 of 2. ")
 
