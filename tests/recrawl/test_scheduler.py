@@ -347,7 +347,7 @@ def test_a_log_starts_the_scheduler(tmp_path):
     assert rates["url"][first].as_py() == "never"
     limited = Scheduler.from_rates(path, host_limit=0.0)
     with pytest.raises(NoPageError, match="no page to crawl"):
-        limited.next(1e5)
+        limited.next(5e4)
 
 
 @pytest.mark.parametrize(
