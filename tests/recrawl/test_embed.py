@@ -1,4 +1,4 @@
-"""The crawler of docs/recrawl/embed.md, against a server with known change rates."""
+"""The crawler of docs/recrawl/crawler.py, against a server with known change rates."""
 
 import asyncio
 import contextlib
@@ -333,9 +333,3 @@ def test_the_program_stops_cleanly(tmp_path, interrupt):
     assert page["url"] == url
     assert len(page["digest"]) == 64
     assert len(crawler.Scheduler.load(tmp_path / "kept" / "learnt.npz")) == 1
-
-
-@pytest.mark.parametrize("name", ["crawler.py", "fetching.py"])
-def test_the_page_shows_the_program(name):
-    page = (DOCS / "embed.md").read_text(encoding="utf-8")
-    assert f"```python\n{(DOCS / name).read_text(encoding='utf-8')}```" in page
