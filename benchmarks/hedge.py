@@ -40,8 +40,8 @@ form with the highest mean over the five kinds of pages and both budgets, each
 counting alike, if it is above no hedge there by two standard errors, and does
 not lose more than .005 if pages are Poisson at any budget; else none.
 
-Run it: ``python benchmarks/hedge.py``; docs/recrawl/honest.md has a part of the
-table that it prints.
+Run it: ``python benchmarks/hedge.py``; docs/recrawl/honest.md has some of
+the numbers that it prints.
 """
 
 import numpy as np
