@@ -102,7 +102,7 @@ def main(arguments: list[str] | None = None) -> int:
     # SIGTERM acts as Ctrl-C: running notebooks end, and finished figures are kept.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        return int(bool(run(**options)))
+        return int(bool(run(**options)))  # the errors, if there are any
     except (RuntimeError, ValueError, OSError) as error:
         print(f"paperfigs: {error}", file=sys.stderr)
         return 2

@@ -149,7 +149,8 @@ class History:
         checks.instance("later", later, History)
         interval, changed, starts = self.ragged()
         more_interval, more_changed, more_starts = later.ragged()
-        checks.shape("later", more_starts[1:], starts[1:].shape)  # of one per page
+        # one entry for each page
+        checks.shape("later", more_starts[1:], starts[1:].shape)
         places = np.repeat(starts[1:], np.diff(more_starts))
         return self._unchecked(
             interval=np.insert(interval, places, more_interval),

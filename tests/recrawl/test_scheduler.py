@@ -348,6 +348,8 @@ def test_a_log_starts_the_scheduler(tmp_path):
     limited = Scheduler.from_rates(path, host_limit=0.0)
     with pytest.raises(NoPageError, match="no page to crawl"):
         limited.next(5e4)
+    with pytest.raises(ValueError, match=r"times must be in .*, got 1800000000.0 at"):
+        limited.run([1.8e9])  # seconds
 
 
 @pytest.mark.parametrize(

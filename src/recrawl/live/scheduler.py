@@ -32,7 +32,7 @@ from recrawl.types import PathLike
 __all__ = ["LearnedPages", "Limits", "NoPageError", "Scheduler"]
 
 _VERSION = 4  # of the file format
-_CENTURY = 36_525.0  # days
+_YEAR_2200 = 84_006.0  # days since 1970; a later time is in seconds
 _SPARE = 5 / 4  # arrays that are too short grow by so much, not page by page
 _NO_SIGNALS = np.empty(0, np.int64), np.empty(0)
 _KNOWN = "importance", "change_rate", "false_rate", "alpha", "gamma", "beta", "limit"
@@ -216,7 +216,7 @@ class Scheduler:
             PyArrow is missing: ``pip install '.[log]'`` brings it.
         ValueError
             The file is damaged, lacks a column, or holds a value that is none.
-            A time that is given later is a century after the last crawl.
+            A time that is given later is after the year 2200, as seconds are.
 
         Examples
         --------
@@ -264,7 +264,7 @@ class Scheduler:
         scheduler = cls(
             pages, Limits(**limits), discard_window=discard_window, crawled=crawled
         )
-        scheduler._latest = crawled.max(initial=_CENTURY) + _CENTURY
+        scheduler._latest = _YEAR_2200
         scheduler.remove(np.flatnonzero(column(table, "gone")))
         return scheduler
 
@@ -679,7 +679,7 @@ class Scheduler:
 
     def _in_order(self, name, times):
         """Times as an array of one axis, finite, rising from the clock on."""
-        times = checks.numbers(name, times, low=-np.inf)
+        times = checks.numbers(name, times, low=-np.inf, high=self._latest)
         if times.ndim != 1:
             raise ValueError(f"{name} must have one axis, got shape {times.shape}")
         back = np.diff(times, prepend=self._clock) < 0
